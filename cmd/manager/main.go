@@ -1,0 +1,108 @@
+// Command manager is the operator's process: flags, a controller-runtime manager, and the kinds registered with it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/example/memcached-operator/reconciler"
+	"github.com/example/memcached-operator/reconciler/kind"
+	"github.com/example/memcached-operator/version"
+)
+
+func main() {
+	if err := run(ctrl.SetupSignalHandler()); err != nil {
+		ctrl.Log.WithName("setup").Error(err, "Manager stopped")
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	var (
+		metricsAddr, probeAddr, namespaceList string
+		secureMetrics, leaderElect            bool
+		leaderElectionNamespace               string
+		concurrency                           int
+	)
+	logOptions := zap.Options{}
+	flag.StringVar(&metricsAddr, "metrics-bind-address", ":8443", "Address of the metrics endpoint; 0 turns it off.")
+	flag.BoolVar(&secureMetrics, "metrics-secure", true, "Serve metrics over HTTPS, to callers whom the API server authenticates and authorizes.")
+	flag.StringVar(&probeAddr, "health-probe-bind-address", ":8081", "Address of the endpoints /healthz and /readyz; 0 turns them off.")
+	flag.BoolVar(&leaderElect, "leader-elect", false, "Work only while holding a lease, so that of several managers one works.")
+	flag.StringVar(&leaderElectionNamespace, "leader-election-namespace", "", "Namespace of the lease; the manager's own in a cluster.")
+	flag.StringVar(&namespaceList, "watch-namespaces", "", "Namespaces whose custom resources are served, separated by commas; empty means all.")
+	flag.IntVar(&concurrency, "max-concurrent-reconciles", 4, "How many custom resources are worked on at a time.")
+	logOptions.BindFlags(flag.CommandLine)
+	flag.Parse()
+	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logOptions)))
+	if flag.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q: the manager takes flags only", flag.Arg(0))
+	}
+	ctrl.Log.WithName("setup").Info("Starting manager", "version", version.String())
+
+	kinds, err := kind.Embedded()
+	if err != nil {
+		return err
+	}
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding a cluster: %w", err)
+	}
+	namespaces := split(namespaceList)
+	metrics := metricsserver.Options{BindAddress: metricsAddr, SecureServing: secureMetrics}
+	if secureMetrics {
+		metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:                  scheme.Scheme,
+		Cache:                   reconciler.CacheOptions(kinds, namespaces),
+		Client:                  client.Options{Cache: &client.CacheOptions{Unstructured: true}},
+		Metrics:                 metrics,
+		HealthProbeBindAddress:  probeAddr,
+		LeaderElection:          leaderElect,
+		LeaderElectionID:        "memcached-operator.example.com",
+		LeaderElectionNamespace: leaderElectionNamespace,
+		// The process ends right after the manager, so that the lease may be given up at once.
+		LeaderElectionReleaseOnCancel: true,
+	})
+	if err != nil {
+		return fmt.Errorf("creating the manager: %w", err)
+	}
+	if err := reconciler.Register(mgr, reconciler.Options{Kinds: kinds, Namespaces: namespaces, MaxConcurrentReconciles: concurrency}); err != nil {
+		return err
+	}
+	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("cache", cacheSynced(mgr))); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// cacheSynced is ready once the manager has seen the cluster.
+func cacheSynced(mgr ctrl.Manager) healthz.Checker {
+	return func(req *http.Request) error {
+		ctx, cancel := context.WithTimeout(req.Context(), time.Second)
+		defer cancel()
+		if !mgr.GetCache().WaitForCacheSync(ctx) {
+			return errors.New("the cache is not filled yet")
+		}
+		return nil
+	}
+}
+
+func split(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
+}

@@ -1,0 +1,77 @@
+package reconciler
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/example/memcached-operator/reconciler/apply"
+	"github.com/example/memcached-operator/reconciler/observe"
+)
+
+// maxNote is the API server's bound on an event's note, in bytes, less a margin for the ellipsis.
+const maxNote = 1000
+
+// recorder tells of what happened to a custom resource, once each time.
+type recorder struct {
+	events.EventRecorder
+}
+
+// applied tells which objects were written.
+func (r *recorder) applied(cr *unstructured.Unstructured, result apply.Result) {
+	var parts []string
+	if len(result.Created) > 0 {
+		parts = append(parts, "created "+strings.Join(result.Created, ", "))
+	}
+	if len(result.Updated) > 0 {
+		parts = append(parts, "updated "+strings.Join(result.Updated, ", "))
+	}
+	if len(parts) > 0 {
+		r.record(cr, corev1.EventTypeNormal, "Applied", "Apply", strings.Join(parts, "; "))
+	}
+}
+
+// transition tells that a condition changed for the worse, or that all is well again.
+func (r *recorder) transition(cr *unstructured.Unstructured, to metav1.Condition) {
+	eventType := corev1.EventTypeWarning
+	if to.Status == metav1.ConditionTrue {
+		eventType = corev1.EventTypeNormal
+	}
+	r.record(cr, eventType, to.Reason, "Reconcile", to.Message)
+}
+
+func (r *recorder) record(cr *unstructured.Unstructured, eventType, reason, action, note string) {
+	if note == "" {
+		note = fmt.Sprintf("%s %s is %s", cr.GetKind(), cr.GetName(), strings.ToLower(reason))
+	}
+	if len(note) > maxNote {
+		note = strings.ToValidUTF8(note[:maxNote], "") + "…"
+	}
+	r.Eventf(cr, nil, eventType, reason, action, "%s", note)
+}
+
+// transitions returns the conditions worth an event: each that became false or false for another reason, and Ready once it
+// becomes true. A rollout under way is no news, and Ready repeats the reason of another.
+func transitions(before, after []metav1.Condition) []metav1.Condition {
+	var out []metav1.Condition
+	for _, c := range after {
+		old := meta.FindStatusCondition(before, c.Type)
+		changed := old == nil || old.Status != c.Status || old.Reason != c.Reason
+		switch c.Type {
+		case conditionReady:
+			if changed && c.Status == metav1.ConditionTrue {
+				out = append(out, c)
+			}
+		case conditionValid, conditionApplied, conditionAvailable:
+			if changed && c.Status == metav1.ConditionFalse && c.Reason != observe.ReasonProgressing {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,123 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/example/memcached-operator/reconciler/apply"
+	"github.com/example/memcached-operator/reconciler/kind"
+	"github.com/example/memcached-operator/reconciler/observe"
+	"github.com/example/memcached-operator/reconciler/render"
+	"github.com/example/memcached-operator/reconciler/validate"
+)
+
+// Reconciler makes the cluster what custom resources say, and their status what the cluster says.
+type Reconciler struct {
+	kinds       kinds
+	kubeVersion string
+	client      client.Client
+	applier     *apply.Applier
+	watches     watcher
+	statuses    *statusWriter
+	events      *recorder
+}
+
+// Reconcile brings one custom resource and its objects together. It returns a terminal error where only a change of the
+// custom resource or of its kind can help, and any other error to be called again after a back-off.
+func (r *Reconciler) Reconcile(ctx context.Context, req Request) (_ reconcile.Result, err error) {
+	k := r.kinds[req.GroupKind]
+	cr, err := r.get(ctx, k, req)
+	if err != nil || cr == nil {
+		return reconcile.Result{}, err
+	}
+	status := newStatus(cr)
+	defer func() { err = errors.Join(err, r.finish(ctx, cr, status)) }()
+
+	if err := r.report(ctx, k, cr, status); err != nil {
+		return reconcile.Result{}, err
+	}
+	spec, _, err := unstructured.NestedMap(cr.Object, "spec")
+	if err != nil {
+		return reconcile.Result{}, status.invalid(fmt.Errorf("reading spec: %w", err))
+	}
+	values, err := validate.Spec(k, cr.GetName(), spec)
+	if err != nil {
+		return reconcile.Result{}, status.invalid(err)
+	}
+	status.valid()
+
+	manifest, err := render.Render(k, values, render.Target{Name: cr.GetName(), Namespace: cr.GetNamespace(), KubeVersion: r.kubeVersion})
+	if err != nil {
+		return reconcile.Result{}, status.renderFailed(err)
+	}
+	if err := r.watches.watch(ctx, manifest.Objects); err != nil {
+		return reconcile.Result{}, status.applyFailed(err)
+	}
+	result, err := r.applier.Apply(ctx, cr, manifest.Objects)
+	r.events.applied(cr, result)
+	if err != nil {
+		return reconcile.Result{}, status.applyFailed(err)
+	}
+	status.applied()
+
+	health, err := observe.Judge(result.Live, status.observed)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	status.health(health)
+	return reconcile.Result{}, nil
+}
+
+// get returns the custom resource, or nil if there is nothing to do for it: it is gone or going, and the garbage collector
+// takes its objects along.
+func (r *Reconciler) get(ctx context.Context, k *kind.Kind, req Request) (*unstructured.Unstructured, error) {
+	cr := &unstructured.Unstructured{}
+	cr.SetGroupVersionKind(k.GVK())
+	err := r.client.Get(ctx, req.NamespacedName, cr)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("getting %s %s: %w", k.Names.Kind, req.NamespacedName, err)
+	}
+	if err != nil || cr.GetDeletionTimestamp() != nil {
+		r.applier.Forget(req.GroupKind, req.NamespacedName)
+		r.statuses.forget(req)
+		return nil, nil
+	}
+	return r.statuses.newest(req, cr), nil
+}
+
+// report looks at the pods and writes what the kind makes of them into the status. It comes first, so that the status also
+// follows the pods of a custom resource that is invalid or cannot be applied.
+func (r *Reconciler) report(ctx context.Context, k *kind.Kind, cr *unstructured.Unstructured, status *status) error {
+	if err := r.watches.watchPods(ctx); err != nil {
+		return status.applyFailed(err)
+	}
+	observed, err := observe.Gather(ctx, r.client, cr.GetNamespace(), k.OwnerLabel(), cr.GetName())
+	if err != nil {
+		return err
+	}
+	report, err := observe.Report(k, cr.GetNamespace(), cr.GetName(), observed)
+	if err != nil {
+		return status.invalid(err)
+	}
+	status.report(observed, report)
+	return nil
+}
+
+// finish writes the status and tells of what changed in it.
+func (r *Reconciler) finish(ctx context.Context, cr *unstructured.Unstructured, status *status) error {
+	before, after, err := r.statuses.write(ctx, cr, status)
+	if err != nil {
+		return err
+	}
+	for _, t := range transitions(before, after) {
+		r.events.transition(cr, t)
+		logf.FromContext(ctx).Info("Changed condition", "condition", t.Type, "status", t.Status, "reason", t.Reason, "message", t.Message)
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+// Package validate checks a custom resource against its kind's CUE schema and computes the chart's values from it. It is pure:
+// it knows no cluster and no clock.
+package validate
+
+import (
+	"errors"
+	"fmt"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/cuecontext"
+	cueerrors "cuelang.org/go/cue/errors"
+
+	"github.com/example/memcached-operator/reconciler/kind"
+)
+
+// Spec checks the spec of the custom resource called name, in JSON's types with whole numbers as int64, and returns the
+// chart's values: defaults filled in, settings derived. A null counts as absent. spec is not changed.
+//
+// A spec that breaks the schema gives an *InvalidError; any other error is a fault of the kind itself.
+func Spec(k *kind.Kind, name string, spec map[string]any) (values kind.Values, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("evaluating the schema of %s: %v", k.Names.Kind, r)
+		}
+	}()
+	input := map[string]any{
+		"apiVersion": k.GVK().GroupVersion().String(),
+		"kind":       k.Names.Kind,
+		"metadata":   map[string]any{"name": name},
+		"spec":       withoutNulls(spec),
+	}
+	// A context of its own for each input: what is encoded into a shared one is never freed.
+	object := k.Object.Unify(cuecontext.New().Encode(input))
+	if err := object.Validate(cue.Concrete(true), cue.Final()); err != nil {
+		return nil, newInvalidError(input, len(k.Object.Path().Selectors()), err)
+	}
+	result := k.Values.FillPath(cue.MakePath(cue.Def("object")), object)
+	if err := result.Validate(cue.Concrete(true), cue.Final()); err != nil {
+		return nil, fmt.Errorf("computing the chart's values of %s: %s", k.Names.Kind, cueerrors.Details(err, nil))
+	}
+	if err := result.Decode(&values); err != nil {
+		return nil, fmt.Errorf("decoding the chart's values of %s: %w", k.Names.Kind, err)
+	}
+	return values, nil
+}
+
+// IsInvalid tells whether err says that a spec breaks its schema.
+func IsInvalid(err error) bool {
+	var invalid *InvalidError
+	return errors.As(err, &invalid)
+}
+
+// withoutNulls returns m without its null fields at any depth. m stays as it is.
+func withoutNulls(m map[string]any) map[string]any {
+	out := make(map[string]any, len(m))
+	for key, v := range m {
+		if v != nil {
+			out[key] = withoutNullsIn(v)
+		}
+	}
+	return out
+}
+
+func withoutNullsIn(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		return withoutNulls(v)
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = withoutNullsIn(v[i])
+		}
+		return out
+	}
+	return v
+}

@@ -1,0 +1,77 @@
+package cluster
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// AuditEvent is a request that the API server has answered. Verb is Kubernetes' (get, list, watch, create, update, patch,
+// delete, deletecollection) for resources and HTTP's in lower case for other paths, whose Resource is empty.
+type AuditEvent struct {
+	User        string
+	Verb        string
+	Path        string // with the query, as requested
+	Group       string // API group of the resource; "" is the core group
+	Resource    string // plural, in lower case
+	Subresource string // "" for the object itself
+	Namespace   string // "" for cluster-scoped objects and requests over all namespaces
+	Name        string // "" for lists and for creates by generateName
+	Code        int    // HTTP status of the response
+	Time        time.Time
+}
+
+// record is an event as the API server writes it (audit.k8s.io/v1, level Metadata).
+type record struct {
+	User struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	Verb       string `json:"verb"`
+	RequestURI string `json:"requestURI"`
+	ObjectRef  struct {
+		APIGroup    string `json:"apiGroup"`
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
+		Namespace   string `json:"namespace"`
+		Name        string `json:"name"`
+	} `json:"objectRef"`
+	ResponseStatus struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
+	RequestReceivedTimestamp time.Time `json:"requestReceivedTimestamp"`
+}
+
+// AuditEvents returns all requests answered so far, of all users, in the order of their answers. A watch is among them once
+// it has ended. It is an error to ask a cluster that was started without Options.Audit.
+func (c *Cluster) AuditEvents() ([]AuditEvent, error) {
+	if !c.options.Audit {
+		return nil, errors.New("reading the audit log: the cluster was started without Options.Audit")
+	}
+	content, err := os.ReadFile(c.auditLog())
+	if err != nil {
+		return nil, fmt.Errorf("reading the audit log: %w", err)
+	}
+	var events []AuditEvent
+	for line := range bytes.Lines(content) {
+		if !bytes.HasSuffix(line, []byte("\n")) {
+			break // is being written
+		}
+		var r record
+		if err := json.Unmarshal(line, &r); err != nil {
+			return nil, fmt.Errorf("reading the audit log: event %d: %w", len(events), err)
+		}
+		events = append(events, AuditEvent{
+			User: r.User.Username, Verb: r.Verb, Path: r.RequestURI,
+			Group: r.ObjectRef.APIGroup, Resource: r.ObjectRef.Resource, Subresource: r.ObjectRef.Subresource,
+			Namespace: r.ObjectRef.Namespace, Name: r.ObjectRef.Name,
+			Code: r.ResponseStatus.Code, Time: r.RequestReceivedTimestamp,
+		})
+	}
+	return events, nil
+}
+
+func (c *Cluster) auditLog() string { return filepath.Join(c.dir, "audit.log") }
