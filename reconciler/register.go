@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/util/workqueue"
@@ -57,7 +58,14 @@ func Register(mgr manager.Manager, o Options) error {
 		Reconciler:              r,
 		MaxConcurrentReconciles: o.MaxConcurrentReconciles,
 		ReconciliationTimeout:   reconcileTimeout,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[Request](minBackoff, maxBackoff),
+		LogConstructor: func(req *Request) logr.Logger {
+			log := mgr.GetLogger().WithValues("controller", kind.Manager)
+			if req != nil {
+				log = log.WithValues("kind", req.Kind, "namespace", req.Namespace, "name", req.Name)
+			}
+			return log
+		},
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[Request](minBackoff, maxBackoff),
 	})
 	if err != nil {
 		return fmt.Errorf("creating the controller: %w", err)

@@ -15,9 +15,12 @@ import (
 	"github.com/example/memcached-operator/reconciler/validate"
 )
 
+// defaultTarget is where custom resources that do not say otherwise are rendered for.
+var defaultTarget = render.Target{Namespace: "default", KubeVersion: "v1.36.0"}
+
 func newRenderCommand() *cobra.Command {
 	var files []string
-	target := render.Target{}
+	target := defaultTarget
 	cmd := &cobra.Command{
 		Use:   "render -f FILE",
 		Short: "Print the objects that the operator would apply for custom resources",
@@ -28,64 +31,77 @@ What comes from the cluster is left out: the owner references and the digest ann
   kubectl get memcached memcached-sample -o yaml | opctl render -f -`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			kinds, err := kind.Embedded()
-			if err != nil {
-				return err
-			}
-			for _, file := range files {
-				resources, err := readFile(cmd.InOrStdin(), file)
+			return renderFiles(cmd.InOrStdin(), files, target, func(_ *kind.Kind, m *render.Manifest) error {
+				text, err := m.YAML()
 				if err != nil {
-					return fmt.Errorf("reading %s: %w", file, err)
+					return err
 				}
-				for _, cr := range resources {
-					if err := renderOne(cmd.OutOrStdout(), kinds, cr, target); err != nil {
-						return fmt.Errorf("%s: %s: %w", file, kind.Describe(cr), err)
-					}
-				}
-			}
-			return nil
+				_, err = cmd.OutOrStdout().Write(text)
+				return err
+			})
 		},
 	}
-	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil, "file with custom resources, - for standard input; may be repeated")
-	cmd.Flags().StringVarP(&target.Namespace, "namespace", "n", "default", "namespace of custom resources that name none")
-	cmd.Flags().StringVar(&target.KubeVersion, "kube-version", "v1.36.0", "Kubernetes version that charts see")
-	if err := cmd.MarkFlagRequired("filename"); err != nil {
-		panic(err) // the flag is defined above
-	}
+	addFilesFlag(cmd, &files)
+	cmd.Flags().StringVarP(&target.Namespace, "namespace", "n", target.Namespace, "namespace of custom resources that name none")
+	cmd.Flags().StringVar(&target.KubeVersion, "kube-version", target.KubeVersion, "Kubernetes version that charts see")
 	return cmd
 }
 
-func renderOne(out io.Writer, kinds []*kind.Kind, cr *unstructured.Unstructured, target render.Target) error {
+func addFilesFlag(cmd *cobra.Command, files *[]string) {
+	cmd.Flags().StringArrayVarP(files, "filename", "f", nil, "file with custom resources, - for standard input; may be repeated")
+	if err := cmd.MarkFlagRequired("filename"); err != nil {
+		panic(err) // the flag is defined above
+	}
+}
+
+// renderFiles renders every custom resource in files for target, whose name and, where it has one, namespace are the custom
+// resource's.
+func renderFiles(stdin io.Reader, files []string, target render.Target, each func(*kind.Kind, *render.Manifest) error) error {
+	kinds, err := kind.Embedded()
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		resources, err := readFile(stdin, file)
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", file, err)
+		}
+		for _, cr := range resources {
+			k, manifest, err := renderOne(kinds, cr, target)
+			if err == nil {
+				err = each(k, manifest)
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %s: %w", file, kind.Describe(cr), err)
+			}
+		}
+	}
+	return nil
+}
+
+func renderOne(kinds []*kind.Kind, cr *unstructured.Unstructured, target render.Target) (*kind.Kind, *render.Manifest, error) {
 	k := kind.Find(kinds, cr.GroupVersionKind())
 	if k == nil {
 		var known []string
 		for _, k := range kinds {
 			known = append(known, k.GVK().GroupVersion().String()+" "+k.Names.Kind)
 		}
-		return fmt.Errorf("no such kind in %s: known are %s", cr.GetAPIVersion(), strings.Join(known, ", "))
+		return nil, nil, fmt.Errorf("no such kind in %q: known are %s", cr.GetAPIVersion(), strings.Join(known, ", "))
 	}
 	spec, _, err := unstructured.NestedMap(cr.Object, "spec")
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	values, err := validate.Spec(k, cr.GetName(), spec)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	target.Name = cr.GetName()
 	if cr.GetNamespace() != "" {
 		target.Namespace = cr.GetNamespace()
 	}
 	manifest, err := render.Render(k, values, target)
-	if err != nil {
-		return err
-	}
-	text, err := manifest.YAML()
-	if err != nil {
-		return err
-	}
-	_, err = out.Write(text)
-	return err
+	return k, manifest, err
 }
 
 // readFile returns the objects in a file of YAML or JSON documents, - being stdin. Lists are expanded.

@@ -45,8 +45,9 @@ type record struct {
 	RequestReceivedTimestamp time.Time `json:"requestReceivedTimestamp"`
 }
 
-// AuditEvents returns all requests answered so far, of all users, in the order of their answers. A watch is among them once
-// it has ended. It is an error to ask a cluster that was started without Options.Audit.
+// AuditEvents returns all requests answered so far, of all users, in the order of their answers; the latest may be missing
+// for a moment after the client has its answer. A watch is among them once it has ended. It is an error to ask a cluster
+// that was started without Options.Audit.
 func (c *Cluster) AuditEvents() ([]AuditEvent, error) {
 	if !c.options.Audit {
 		return nil, errors.New("reading the audit log: the cluster was started without Options.Audit")

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/rogpeppe/go-internal/lockedfile"
@@ -107,16 +106,19 @@ func readSources(root, mod string) (*sources, error) {
 		return nil, fmt.Errorf("reading %s/go.mod: no version of k8s.io/kubernetes", binariesFolder)
 	}
 	hash := sha256.New()
-	fmt.Fprintln(hash, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	_, _ = fmt.Fprintln(hash, runtime.Version(), runtime.GOOS, runtime.GOARCH) // a hash takes everything
 	for _, folder := range []string{binariesFolder, guardFolder} {
 		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, entry fs.DirEntry, err error) error {
-			name := entry.Name()
-			if err != nil || !(strings.HasSuffix(name, ".go") || name == "go.mod" || name == "go.sum") {
+			switch filepath.Ext(path) {
+			case ".go", ".mod", ".sum":
+			default:
+				return err
+			}
+			if err != nil {
 				return err
 			}
 			content, err := os.ReadFile(path)
-			fmt.Fprintln(hash, name, len(content))
-			hash.Write(content)
+			_, _ = fmt.Fprintf(hash, "%s %d %s", entry.Name(), len(content), content)
 			return err
 		})
 		if err != nil {

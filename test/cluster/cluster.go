@@ -23,8 +23,12 @@ type Options struct {
 	// one cluster at a time may use it, and a new one begins empty. "" is a temporary folder, which is removed.
 	Dir string
 	// Nodes is the number of simulated nodes. 0 means the API only: etcd and kube-apiserver, and no controllers, scheduler
-	// or kwok; pods can be created there, but nothing happens to them.
+	// or kwok; pods can be created there, but nothing happens to them, and the ClusterRoles admin, edit and view, which a
+	// controller aggregates, are empty.
 	Nodes int
+	// CRDs are files or folders of CustomResourceDefinitions, installed before the controllers start: the garbage collector
+	// takes up to 40 seconds to see kinds that are installed later, and collects nothing owned by them until then.
+	CRDs []string
 	// Audit has the API server log each request for [Cluster.AuditEvents].
 	Audit bool
 	// Progress is told about what takes long: the first build of the binaries. May be nil.
@@ -58,11 +62,13 @@ const (
 var errPortTaken = errors.New("address already in use")
 
 // Start builds the binaries if need be (see [Binaries]) and starts a cluster. It returns when the API is ready, the
-// default namespace exists and, with nodes, its default service account exists too and pods can be scheduled on all nodes.
+// default namespace exists, the CRDs are served and, with nodes, pods of the default service account can be scheduled on
+// all of them.
 // Cancelling ctx ends the start, not a cluster that has started. The error names the component that did not become ready
 // and carries the end of its log; nothing is left running then.
 //
-// For a cluster without nodes, etcd and kube-apiserver in the folder KUBEBUILDER_ASSETS take the place of those built here.
+// For a cluster without nodes, etcd and kube-apiserver in the folder KUBEBUILDER_ASSETS take the place of those built here;
+// [Cluster.Kubectl] and Options.CRDs then need a kubectl there.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	find := apiBinaries
 	if o.Nodes > 0 {
@@ -126,6 +132,9 @@ func (c *Cluster) start(ctx context.Context, guard string) (err error) {
 		return err
 	}
 	if err := c.startAPI(ctx, clients); err != nil {
+		return err
+	}
+	if err := c.installCRDs(ctx); err != nil {
 		return err
 	}
 	if c.options.Nodes == 0 {
@@ -220,6 +229,21 @@ func (c *Cluster) startAPI(ctx context.Context, clients kubernetes.Interface) er
 		_, err := clients.CoreV1().Namespaces().Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{})
 		return err
 	})
+}
+
+// installCRDs returns when objects of the new kinds can be created.
+func (c *Cluster) installCRDs(ctx context.Context) error {
+	if len(c.options.CRDs) == 0 {
+		return nil
+	}
+	files := strings.Join(c.options.CRDs, ",")
+	if _, err := c.Kubectl(ctx, "create", "-f", files); err != nil {
+		return fmt.Errorf("installing CRDs: %w", err)
+	}
+	if _, err := c.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "-f", files); err != nil {
+		return fmt.Errorf("installing CRDs: %w", err)
+	}
+	return nil
 }
 
 // startNodes starts the components that make pods run, and creates the nodes for them.

@@ -1,15 +1,20 @@
 package cluster
 
 // WithPorts has each attempt to start use the next of the given ports (kube-apiserver, etcd, etcd's peers), and free ones
-// when there are no more.
+// when there are no more. 0 stands for a free port.
 func (o Options) WithPorts(given ...[3]int) Options {
 	o.ports = func() (ports, error) {
+		chosen, err := freePorts()
 		if len(given) == 0 {
-			return freePorts()
+			return chosen, err
 		}
-		next := given[0]
+		for i, port := range []*int{&chosen.api, &chosen.etcd, &chosen.peer} {
+			if given[0][i] != 0 {
+				*port = given[0][i]
+			}
+		}
 		given = given[1:]
-		return ports{api: next[0], etcd: next[1], peer: next[2]}, nil
+		return chosen, err
 	}
 	return o
 }

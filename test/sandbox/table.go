@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"golang.org/x/term"
+
+	"github.com/example/memcached-operator/reconciler/kind"
+)
+
+// table shows the custom resources of all kinds. On a terminal it is drawn over itself; elsewhere it is printed again when
+// something but the age has changed.
+type table struct {
+	client dynamic.Interface
+	kinds  []*kind.Kind
+	out    *os.File
+	live   bool
+	drawn  int    // lines of the last drawing that are to be drawn over
+	last   string // what was last shown, without ages
+}
+
+func newTable(config *rest.Config, kinds []*kind.Kind, out *os.File) (*table, error) {
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return &table{client: client, kinds: kinds, out: out, live: term.IsTerminal(int(out.Fd()))}, nil
+}
+
+// refresh shows the custom resources as they are now, and tells whether there are some and all are ready.
+func (t *table) refresh(ctx context.Context) (ready bool, err error) {
+	var rows [][]string
+	ready = true
+	for _, k := range t.kinds {
+		resource := k.GVK().GroupVersion().WithResource(k.Names.Plural)
+		list, err := t.client.Resource(resource).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, fmt.Errorf("listing %s: %w", k.Names.Plural, err)
+		}
+		for i := range list.Items {
+			row, isReady := describe(&list.Items[i])
+			rows = append(rows, row)
+			ready = ready && isReady
+		}
+	}
+	const age = 5
+	without := fmt.Sprint(ready)
+	for _, r := range rows {
+		without += strings.Join(r[:age], " ") + "\n"
+	}
+	if changed := without != t.last; changed || t.live {
+		t.last = without
+		t.draw(rows)
+	}
+	return ready && len(rows) > 0, nil
+}
+
+// print puts text below the table; the next drawing begins after it.
+func (t *table) print(text string) {
+	_, _ = fmt.Fprint(t.out, text)
+	t.drawn = 0
+}
+
+func (t *table) draw(rows [][]string) {
+	var b bytes.Buffer
+	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
+	_, _ = fmt.Fprintln(w, "\nKIND\tNAME\tSIZE\tREADY\tSTATUS\tAGE")
+	for _, r := range rows {
+		_, _ = fmt.Fprintln(w, strings.Join(r, "\t"))
+	}
+	_ = w.Flush()
+	if t.live && t.drawn > 0 {
+		_, _ = fmt.Fprintf(t.out, "\x1b[%dA\x1b[J", t.drawn) // up over the last drawing, and clear from there
+	}
+	_, _ = t.out.Write(b.Bytes())
+	t.drawn = bytes.Count(b.Bytes(), []byte("\n"))
+}
+
+// describe returns kind, name, size, ready pods, status and age of a custom resource, and whether it is ready.
+func describe(cr *unstructured.Unstructured) ([]string, bool) {
+	replicas, _, _ := unstructured.NestedInt64(cr.Object, "status", "replicas")
+	readyReplicas, _, _ := unstructured.NestedInt64(cr.Object, "status", "readyReplicas")
+	size, found, _ := unstructured.NestedInt64(cr.Object, "spec", "size")
+	if !found {
+		size = replicas
+	}
+	state, isReady := "Unknown", false
+	conditions, _, _ := unstructured.NestedSlice(cr.Object, "status", "conditions")
+	for _, c := range conditions {
+		if m, ok := c.(map[string]any); ok && m["type"] == "Ready" {
+			state, isReady = fmt.Sprint(m["reason"]), m["status"] == "True"
+		}
+	}
+	return []string{
+		cr.GetKind(), cr.GetNamespace() + "/" + cr.GetName(), fmt.Sprint(size),
+		fmt.Sprintf("%d/%d", readyReplicas, size), state, duration.HumanDuration(time.Since(cr.GetCreationTimestamp().Time)),
+	}, isReady
+}
