@@ -56,7 +56,8 @@ func (r *recorder) record(cr *unstructured.Unstructured, eventType, reason, acti
 }
 
 // transitions returns the conditions worth an event: each that became false or false for another reason, and Ready once it
-// becomes true. A rollout under way is no news, and Ready repeats the reason of another.
+// becomes true. A rollout under way is no news, a namespace on its way out takes no events, and Ready repeats the reason of
+// another.
 func transitions(before, after []metav1.Condition) []metav1.Condition {
 	var out []metav1.Condition
 	for _, c := range after {
@@ -68,7 +69,7 @@ func transitions(before, after []metav1.Condition) []metav1.Condition {
 				out = append(out, c)
 			}
 		case conditionValid, conditionApplied, conditionAvailable:
-			if changed && c.Status == metav1.ConditionFalse && c.Reason != observe.ReasonProgressing {
+			if changed && c.Status == metav1.ConditionFalse && c.Reason != observe.ReasonProgressing && c.Reason != apply.ReasonNamespaceTerminating {
 				out = append(out, c)
 			}
 		}

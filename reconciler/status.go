@@ -92,7 +92,7 @@ func (s *status) renderFailed(err error) error {
 	return reconcile.TerminalError(err)
 }
 
-// applyFailed says that the cluster did not take the objects. It is tried again.
+// applyFailed says that the cluster did not take the objects. It is tried again, unless the namespace is on its way out.
 func (s *status) applyFailed(err error) error {
 	reason := "ApplyFailed"
 	var failure *apply.Error
@@ -101,6 +101,9 @@ func (s *status) applyFailed(err error) error {
 	}
 	s.set(conditionApplied, metav1.ConditionFalse, reason, err.Error())
 	s.reconciling(reason, err.Error())
+	if reason == apply.ReasonNamespaceTerminating {
+		return nil
+	}
 	return err
 }
 

@@ -69,14 +69,19 @@ type Result struct {
 
 // Apply makes the cluster's objects what objects say, in their order, with owner as their controller. Fields of other
 // managers stay; fields that objects set are taken back from whoever changed them. An object that is not owner's is left
-// alone. It goes on after an object that fails; the error joins one *Error for each of those.
+// alone. It goes on after an object that fails, unless the namespace is on its way out; the error joins one *Error for each
+// that failed.
 func (a *Applier) Apply(ctx context.Context, owner *unstructured.Unstructured, objects []*unstructured.Unstructured) (Result, error) {
 	var result Result
 	var errs []error
 	for _, o := range objects {
 		live, done, err := a.applyOne(ctx, owner, o)
 		if err != nil {
-			errs = append(errs, NewError(kind.Describe(o), err))
+			failure := NewError(kind.Describe(o), err)
+			errs = append(errs, failure)
+			if failure.Reason == ReasonNamespaceTerminating {
+				break
+			}
 			continue
 		}
 		result.Live = append(result.Live, live)
@@ -297,7 +302,7 @@ type Error struct {
 	// Object names it: "Deployment cache".
 	Object string
 	// Reason is a condition's reason: the API server's own (Forbidden, Invalid …) or one of Conflict, Terminating,
-	// QuotaExceeded, Immutable, KindNotInstalled and ApplyFailed.
+	// QuotaExceeded, Immutable, KindNotInstalled, NamespaceTerminating and ApplyFailed.
 	Reason string
 	// Err is the cause.
 	Err error

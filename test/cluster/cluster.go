@@ -168,22 +168,18 @@ func (c *Cluster) prepareFolder() (err error) {
 
 // startGuard comes before all that could leave something behind.
 func (c *Cluster) startGuard(path string) (err error) {
-	temporary := c.options.Dir == ""
 	var args []string
-	if temporary {
+	remove := func() error { return nil }
+	if c.options.Dir == "" {
 		args = []string{"-remove", c.dir}
+		remove = func() error { return os.RemoveAll(c.dir) } // the guard has done so, unless it was killed
 	}
 	home := "KWOK_WORKDIR=" + c.dir // else kwok reads the developer's ~/.kwok
-	c.guard, err = startGuard(path, c.log(guardName), []string{home}, args...)
-	switch {
-	case err == nil:
-		c.stop = sync.OnceValue(c.guard.stop)
-		return nil
-	case temporary:
-		return errors.Join(err, os.RemoveAll(c.dir))
-	default:
-		return err
+	if c.guard, err = startGuard(path, c.log(guardName), []string{home}, args...); err != nil {
+		return errors.Join(err, remove())
 	}
+	c.stop = sync.OnceValue(func() error { return errors.Join(c.guard.stop(), remove()) })
+	return nil
 }
 
 // writeFiles chooses the ports and writes what the components read.

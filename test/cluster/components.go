@@ -107,5 +107,7 @@ func (c *Cluster) kwokArgs() []string {
 		"--kubeconfig=" + c.kubeconfig(kwok), "--config=" + filepath.Join(c.components, stagesFile),
 		"--manage-all-nodes=false", "--manage-nodes-with-annotation-selector=" + fakeNode + "=" + fakeNodeValue,
 		"--cidr=" + podCIDR, "--node-ip=127.0.0.1",
+		// Without leases the controller-manager takes the nodes for dead after fifty seconds, and their pods for not ready.
+		"--node-lease-duration-seconds=40",
 	}
 }

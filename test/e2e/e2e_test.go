@@ -106,7 +106,8 @@ func newTest(t *testing.T) *test {
 	e.kubectl("create", "namespace", e.namespace)
 	e.kubectl("label", "namespace", e.namespace, "pod-security.kubernetes.io/enforce=restricted")
 	t.Cleanup(func() {
-		if _, err := env.Kubectl(context.Background(), "delete", "namespace", e.namespace, "--wait=false"); err != nil {
+		// Waiting for its end keeps what the operator does then out of the next test.
+		if _, err := env.Kubectl(context.Background(), "delete", "namespace", e.namespace, "--timeout=60s"); err != nil {
 			t.Error(err)
 		}
 	})
