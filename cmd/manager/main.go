@@ -33,14 +33,15 @@ func main() {
 
 func run(ctx context.Context) error {
 	var (
-		metricsAddr, probeAddr, namespaceList string
-		secureMetrics, leaderElect            bool
-		leaderElectionNamespace               string
-		concurrency                           int
+		metricsAddr, metricsCertDir, probeAddr string
+		secureMetrics, leaderElect             bool
+		leaderElectionNamespace, namespaceList string
+		concurrency                            int
 	)
 	logOptions := zap.Options{}
 	flag.StringVar(&metricsAddr, "metrics-bind-address", ":8443", "Address of the metrics endpoint; 0 turns it off.")
 	flag.BoolVar(&secureMetrics, "metrics-secure", true, "Serve metrics over HTTPS, to callers whom the API server authenticates and authorizes.")
+	flag.StringVar(&metricsCertDir, "metrics-cert-dir", "", "Folder with tls.crt and tls.key of the metrics endpoint; empty means a self-signed certificate.")
 	flag.StringVar(&probeAddr, "health-probe-bind-address", ":8081", "Address of the endpoints /healthz and /readyz; 0 turns them off.")
 	flag.BoolVar(&leaderElect, "leader-elect", false, "Work only while holding a lease, so that of several managers one works.")
 	flag.StringVar(&leaderElectionNamespace, "leader-election-namespace", "", "Namespace of the lease; the manager's own in a cluster.")
@@ -63,7 +64,7 @@ func run(ctx context.Context) error {
 		return fmt.Errorf("finding a cluster: %w", err)
 	}
 	namespaces := split(namespaceList)
-	metrics := metricsserver.Options{BindAddress: metricsAddr, SecureServing: secureMetrics}
+	metrics := metricsserver.Options{BindAddress: metricsAddr, SecureServing: secureMetrics, CertDir: metricsCertDir}
 	if secureMetrics {
 		metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
 	}

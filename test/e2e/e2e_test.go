@@ -33,7 +33,25 @@ var env *environment
 
 type environment struct {
 	*cluster.Cluster
-	manager string // the operator's program
+	manager string    // the operator's program
+	metrics *endpoint // of the operator
+}
+
+// startOperator runs the operator as its ServiceAccount.
+func (e *environment) startOperator(flags ...string) error {
+	config, err := e.ServiceAccount(operatorNamespace, operatorAccount)
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := cluster.Kubeconfig(config)
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(e.Dir(), "operator.kubeconfig")
+	if err := os.WriteFile(file, kubeconfig, 0o600); err != nil {
+		return err
+	}
+	return e.Run("operator", e.manager, append([]string{"--kubeconfig", file, "--health-probe-bind-address=0"}, flags...)...)
 }
 
 func TestMain(m *testing.M) {
@@ -70,20 +88,11 @@ func run(m *testing.M) (code int, err error) {
 	if _, err := c.Kubectl(ctx, "apply", "-k", "../../config/sandbox"); err != nil {
 		return 0, err
 	}
-	config, err := c.ServiceAccount(operatorNamespace, operatorAccount)
-	if err != nil {
+	if env.metrics, err = newEndpoint(filepath.Join(dir, "metrics")); err != nil {
 		return 0, err
 	}
-	kubeconfig, err := cluster.Kubeconfig(config)
-	if err != nil {
-		return 0, err
-	}
-	file := filepath.Join(dir, "operator.kubeconfig")
-	if err := os.WriteFile(file, kubeconfig, 0o600); err != nil {
-		return 0, err
-	}
-	err = c.Run("operator", manager, "--kubeconfig", file, "--metrics-bind-address=0", "--health-probe-bind-address=0",
-		"--leader-elect", "--leader-election-namespace", operatorNamespace)
+	err = env.startOperator("--leader-elect", "--leader-election-namespace", operatorNamespace,
+		"--metrics-bind-address", env.metrics.address, "--metrics-cert-dir", env.metrics.dir)
 	if err != nil {
 		return 0, err
 	}

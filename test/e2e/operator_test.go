@@ -1,0 +1,124 @@
+package e2e_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/util/cert"
+
+	"github.com/example/memcached-operator/test/cluster"
+)
+
+// endpoint is an HTTPS endpoint that the operator will serve.
+type endpoint struct {
+	address string // host:port
+	dir     string // with tls.crt and tls.key
+	client  *http.Client
+}
+
+func newEndpoint(dir string) (*endpoint, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // the kernel chooses a free port
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = listener.Close() }()
+	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	for name, content := range map[string][]byte{"tls.crt": certificate, "tls.key": key} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(certificate)
+	return &endpoint{
+		address: listener.Addr().String(),
+		dir:     dir,
+		client:  &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}, Timeout: 10 * time.Second},
+	}, nil
+}
+
+// get returns the status code and the body of /metrics, asked for with a bearer token unless that is empty.
+func (e *endpoint) get(token string) (code int, body string, err error) {
+	request, err := http.NewRequest(http.MethodGet, "https://"+e.address+"/metrics", nil)
+	if err != nil {
+		return 0, "", err
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := e.client.Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	content, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(content), err
+}
+
+func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
+	e := newTest(t)
+	e.kubectl("create", "serviceaccount", "prometheus")
+	token := e.kubectl("create", "token", "prometheus")
+	code := func(token string) func() (int, error) {
+		return func() (int, error) {
+			code, _, err := env.metrics.get(token)
+			return code, err
+		}
+	}
+	e.Eventually(code(""), soon).Should(Equal(http.StatusUnauthorized))
+	e.Expect(code("not a token")()).To(BeNumerically(">=", 400))
+	e.Expect(code(token)()).To(Equal(http.StatusForbidden))
+
+	binding := e.namespace
+	e.kubectl("create", "clusterrolebinding", binding, "--clusterrole=memcached-operator-metrics-reader", "--serviceaccount="+e.namespace+":prometheus")
+	e.Eventually(code(e.kubectl("create", "token", "prometheus")), soon, time.Second).Should(Equal(http.StatusOK))
+	_, body, err := env.metrics.get(e.kubectl("create", "token", "prometheus"))
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(body).To(ContainSubstring(`controller_runtime_reconcile_total{controller="memcached-operator"`))
+	e.kubectl("delete", "clusterrolebinding", binding)
+}
+
+// TestWatchNamespaces runs another operator, on another cluster, that serves one namespace and has its rights only there.
+func TestWatchNamespaces(t *testing.T) {
+	g := NewWithT(t)
+	c := cluster.StartForTest(t, cluster.Options{Nodes: 1, CRDs: []string{"../../config/crd/bases"}})
+	other := &environment{Cluster: c, manager: env.manager}
+	kubectl := func(args ...string) string {
+		t.Helper()
+		out, err := c.Kubectl(t.Context(), args...)
+		g.Expect(err).NotTo(HaveOccurred())
+		return out
+	}
+	kubectl("apply", "-k", "../../config/sandbox")
+	kubectl("delete", "clusterrolebinding", "memcached-operator-manager-rolebinding")
+	for _, ns := range []string{"served", "ignored"} {
+		kubectl("create", "namespace", ns)
+		_, err := c.KubectlInput(t.Context(), fmt.Sprintf("{apiVersion: cache.example.com/v1alpha1, kind: Memcached, metadata: {name: cache, namespace: %s}, spec: {size: 2}}", ns), "create", "-f", "-")
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	kubectl("-n", "served", "create", "rolebinding", "operator", "--clusterrole=memcached-operator-manager-role", "--serviceaccount="+operatorNamespace+":"+operatorAccount)
+	g.Expect(other.startOperator("--watch-namespaces=served", "--metrics-bind-address=0")).To(Succeed())
+
+	g.Eventually(func() string {
+		return kubectl("-n", "served", "get", "memcached", "cache", "-o", "jsonpath={.status.readyReplicas}")
+	}, soon).Should(Equal("2"))
+	g.Expect(kubectl("-n", "ignored", "get", "memcached", "cache", "-o", "jsonpath={.status}")).To(BeEmpty())
+	g.Expect(kubectl("-n", "ignored", "get", "deployments", "-o", "name")).To(BeEmpty())
+	g.Expect(strings.Count(c.LogTail("operator"), "forbidden")).To(BeZero())
+}
