@@ -13,19 +13,17 @@ import (
 	"github.com/example/memcached-operator/reconciler/apply"
 	"github.com/example/memcached-operator/reconciler/kind"
 	"github.com/example/memcached-operator/reconciler/observe"
-	"github.com/example/memcached-operator/reconciler/render"
-	"github.com/example/memcached-operator/reconciler/validate"
 )
 
 // Reconciler makes the cluster what custom resources say, and their status what the cluster says.
 type Reconciler struct {
-	kinds       kinds
-	kubeVersion string
-	client      client.Client
-	applier     *apply.Applier
-	watches     watcher
-	statuses    *statusWriter
-	events      *recorder
+	kinds    kinds
+	client   client.Client
+	planner  *planner // validates and renders
+	applier  *apply.Applier
+	watches  watcher
+	statuses *statusWriter
+	events   *recorder
 }
 
 // Reconcile brings one custom resource and its objects together. It returns a terminal error where only a change of the
@@ -42,19 +40,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req Request) (_ reconcile.Re
 	if err := r.report(ctx, k, cr, status); err != nil {
 		return reconcile.Result{}, err
 	}
-	spec, _, err := unstructured.NestedMap(cr.Object, "spec")
+	manifest, err := r.planner.plan(k, cr, status)
 	if err != nil {
-		return reconcile.Result{}, status.invalid(fmt.Errorf("reading spec: %w", err))
-	}
-	values, err := validate.Spec(k, cr.GetName(), spec)
-	if err != nil {
-		return reconcile.Result{}, status.invalid(err)
-	}
-	status.valid()
-
-	manifest, err := render.Render(k, values, render.Target{Name: cr.GetName(), Namespace: cr.GetNamespace(), KubeVersion: r.kubeVersion})
-	if err != nil {
-		return reconcile.Result{}, status.renderFailed(err)
+		return reconcile.Result{}, err
 	}
 	if err := r.watches.watch(ctx, manifest.Objects); err != nil {
 		return reconcile.Result{}, status.applyFailed(err)

@@ -86,13 +86,13 @@ func (w *world) restart(config *rest.Config) {
 	}
 	w.recorded = events.NewFakeRecorder(100)
 	w.Reconciler = &Reconciler{
-		kinds:       kinds{w.kind.GVK().GroupKind(): w.kind},
-		kubeVersion: "v1.36.3",
-		client:      c,
-		applier:     apply.New(c, c),
-		watches:     watchesNothing{},
-		statuses:    newStatusWriter(c),
-		events:      &recorder{w.recorded},
+		kinds:    kinds{w.kind.GVK().GroupKind(): w.kind},
+		client:   c,
+		planner:  newPlanner("v1.36.3"),
+		applier:  apply.New(c, c),
+		watches:  watchesNothing{},
+		statuses: newStatusWriter(c),
+		events:   &recorder{w.recorded},
 	}
 }
 

@@ -47,12 +47,12 @@ func Register(mgr manager.Manager, o Options) error {
 		served[k.GVK().GroupKind()] = k
 	}
 	r := &Reconciler{
-		kinds:       served,
-		kubeVersion: version,
-		client:      mgr.GetClient(),
-		applier:     apply.New(mgr.GetClient(), mgr.GetAPIReader()),
-		statuses:    newStatusWriter(mgr.GetClient()),
-		events:      &recorder{mgr.GetEventRecorder(kind.Manager)},
+		kinds:    served,
+		client:   mgr.GetClient(),
+		planner:  newPlanner(version),
+		applier:  apply.New(mgr.GetClient(), mgr.GetAPIReader()),
+		statuses: newStatusWriter(mgr.GetClient()),
+		events:   &recorder{mgr.GetEventRecorder(kind.Manager)},
 	}
 	c, err := controller.NewTyped(kind.Manager, mgr, controller.TypedOptions[Request]{
 		Reconciler:              r,

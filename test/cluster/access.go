@@ -83,6 +83,18 @@ func (c *Cluster) KubectlInput(ctx context.Context, stdin string, args ...string
 	return out.String(), nil
 }
 
+// WriteKubeconfig writes cfg to the file <name>.kubeconfig in the data folder, readable by this user alone, and returns its path.
+func (c *Cluster) WriteKubeconfig(name string, cfg *rest.Config) (path string, err error) {
+	content, err := Kubeconfig(cfg)
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(c.kubeconfig(name), content, 0o600); err != nil {
+		return "", fmt.Errorf("writing a kubeconfig: %w", err)
+	}
+	return c.kubeconfig(name), nil
+}
+
 // kubeconfig returns the path of a user's kubeconfig file.
 func (c *Cluster) kubeconfig(user string) string { return filepath.Join(c.dir, user+".kubeconfig") }
 
@@ -101,12 +113,8 @@ func (c *Cluster) writeKubeconfigs() (err error) {
 		if err != nil {
 			return err
 		}
-		content, err := Kubeconfig(config)
-		if err != nil {
+		if _, err := c.WriteKubeconfig(file, config); err != nil {
 			return err
-		}
-		if err := os.WriteFile(c.kubeconfig(file), content, 0o600); err != nil {
-			return fmt.Errorf("writing a kubeconfig: %w", err)
 		}
 	}
 	return nil

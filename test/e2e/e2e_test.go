@@ -43,12 +43,8 @@ func (e *environment) startOperator(flags ...string) error {
 	if err != nil {
 		return err
 	}
-	kubeconfig, err := cluster.Kubeconfig(config)
+	file, err := e.WriteKubeconfig("operator", config)
 	if err != nil {
-		return err
-	}
-	file := filepath.Join(e.Dir(), "operator.kubeconfig")
-	if err := os.WriteFile(file, kubeconfig, 0o600); err != nil {
 		return err
 	}
 	return e.Run("operator", e.manager, append([]string{"--kubeconfig", file, "--health-probe-bind-address=0"}, flags...)...)

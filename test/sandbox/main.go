@@ -79,7 +79,7 @@ func run(ctx context.Context, dir string, nodes int, manager string, prepare boo
 	}
 	step.done("Granted the operator its rights")
 
-	if err := startOperator(c, folder, manager); err != nil {
+	if err := startOperator(c, manager); err != nil {
 		return err
 	}
 	if _, err := c.Kubectl(ctx, "apply", "-k", "config/samples"); err != nil {
@@ -97,18 +97,14 @@ func run(ctx context.Context, dir string, nodes int, manager string, prepare boo
 }
 
 // startOperator runs the operator as its ServiceAccount, so that it can do here what it could do in a cluster and no more.
-func startOperator(c *cluster.Cluster, folder *folder, manager string) error {
+func startOperator(c *cluster.Cluster, manager string) error {
 	config, err := c.ServiceAccount(operatorNamespace, operatorAccount)
 	if err != nil {
 		return err
 	}
-	kubeconfig, err := cluster.Kubeconfig(config)
+	file, err := c.WriteKubeconfig("operator", config)
 	if err != nil {
 		return err
-	}
-	file := folder.path("operator.kubeconfig")
-	if err := os.WriteFile(file, kubeconfig, 0o600); err != nil {
-		return fmt.Errorf("writing the operator's kubeconfig: %w", err)
 	}
 	program, err := filepath.Abs(manager)
 	if err != nil {

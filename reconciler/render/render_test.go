@@ -1,0 +1,137 @@
+package render_test
+
+import (
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/example/memcached-operator/charts"
+	"github.com/example/memcached-operator/reconciler/kind"
+	"github.com/example/memcached-operator/reconciler/render"
+	"github.com/example/memcached-operator/schemas"
+)
+
+var target = render.Target{Name: "cache", Namespace: "caches", KubeVersion: "v1.36.3"}
+
+// withTemplate returns the Memcached kind with the templates of its chart replaced by one.
+func withTemplate(t testing.TB, template string) *kind.Kind {
+	t.Helper()
+	files := fstest.MapFS{"memcached/templates/x.yaml": {Data: []byte(template)}}
+	for _, name := range []string{"memcached/Chart.yaml", "memcached/values.yaml"} {
+		data, err := fs.ReadFile(charts.FS, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = &fstest.MapFile{Data: data}
+	}
+	kinds, err := kind.LoadAll(schemas.FS, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kinds[0]
+}
+
+func TestObjectsComeInApplyOrderUnderOurLabels(t *testing.T) {
+	k := withTemplate(t, `
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: nightly}
+spec: {jobTemplate: {spec: {template: {metadata: {labels: {own: label}}, spec: {}}}}}
+---
+apiVersion: v1
+kind: List
+items:
+  - {apiVersion: v1, kind: ConfigMap, metadata: {name: b}}
+  - {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}
+---
+# only a comment
+---
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: account}}
+`)
+	m, err := render.Render(k, nil, target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	labels := map[string]any{kind.ManagedByLabel: kind.Manager, "cache.example.com/memcached": "cache"}
+	for _, o := range m.Objects {
+		names = append(names, kind.Describe(o))
+		got, _, _ := unstructured.NestedMap(o.Object, "metadata", "labels")
+		if diff := cmp.Diff(labels, got); diff != "" || o.GetNamespace() != "caches" {
+			t.Errorf("%s in namespace %s, labels (-want +got):\n%s", kind.Describe(o), o.GetNamespace(), diff)
+		}
+	}
+	if diff := cmp.Diff([]string{"ServiceAccount account", "ConfigMap a", "ConfigMap b", "CronJob nightly"}, names); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+	labels["own"] = "label"
+	got, _, _ := unstructured.NestedMap(m.Objects[3].Object, "spec", "jobTemplate", "spec", "template", "metadata", "labels")
+	if diff := cmp.Diff(labels, got); diff != "" {
+		t.Errorf("labels of the job's pods (-want +got):\n%s", diff)
+	}
+}
+
+func TestWholeNumbersArePrintedAsWholeNumbers(t *testing.T) {
+	k := withTemplate(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {count: "{{ .Values.count }}"}}`)
+	m, err := render.Render(k, kind.Values{"count": int64(1000000)}, target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _, _ := unstructured.NestedString(m.Objects[0].Object, "data", "count"); got != "1000000" {
+		t.Errorf("1000000 became %s", got)
+	}
+}
+
+func TestBrokenTemplatesSayWhatAndWhere(t *testing.T) {
+	for name, c := range map[string]struct{ template, want string }{
+		"fails":             {"a: b\nc: {{ fail \"no\" }}", "memcached/templates/x.yaml:2"},
+		"does not parse":    {"a: {{ if }}", "memcached/templates/x.yaml:1"},
+		"no YAML":           {"a: b: c", "reading what memcached/templates/x.yaml rendered: document 1"},
+		"no object":         {"- a", "document 1 is not an object"},
+		"no name":           {"{apiVersion: v1, kind: ConfigMap}", "has no apiVersion, kind or metadata.name"},
+		"twice the same":    {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}", "ConfigMap a is rendered twice"},
+		"key twice":         {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: b, a: c}", `key "a" already set`},
+		"other's namespace": {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: kube-system}}", `ConfigMap a is in namespace "kube-system"`},
+		"hook":              {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {helm.sh/hook: pre-install}}}", "ConfigMap a is a Helm hook"},
+		"a user's template": {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: {{ .Values.nothing.here }}}}", "memcached/templates/x.yaml:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := render.Render(withTemplate(t, c.template), nil, target)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("want an error with %q, got %v", c.want, err)
+			}
+		})
+	}
+}
+
+// TestAUsersStringIsData renders values that look like templates and like YAML.
+func TestAUsersStringIsData(t *testing.T) {
+	k := withTemplate(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: {{ .Values.x | quote }} }}`)
+	for _, x := range []string{"{{ .Release.Name }}", "a: b", "\"}\n---\nkind: Secret", "# gone", "'", "\x00"} {
+		m, err := render.Render(k, kind.Values{"x": x}, target)
+		if err != nil {
+			continue // refused is fine, too
+		}
+		got, _, _ := unstructured.NestedString(m.Objects[0].Object, "data", "x")
+		if len(m.Objects) != 1 || got != x {
+			t.Errorf("%q became %q among %d objects", x, got, len(m.Objects))
+		}
+	}
+}
+
+func BenchmarkRender(b *testing.B) {
+	kinds, err := kind.Embedded()
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := render.Render(kinds[0], kind.Values{"size": int64(3)}, target); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
