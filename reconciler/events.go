@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,21 +56,25 @@ func (r *recorder) record(cr *unstructured.Unstructured, eventType, reason, acti
 	r.Eventf(cr, nil, eventType, reason, action, "%s", note)
 }
 
+// passing are reasons that are no news: what they say ends by itself, and a namespace on its way out takes no events.
+var passing = []string{observe.ReasonProgressing, apply.ReasonTerminating, apply.ReasonNamespaceTerminating}
+
 // transitions returns the conditions worth an event: each that became false or false for another reason, and Ready once it
-// becomes true. A rollout under way is no news, a namespace on its way out takes no events, and Ready repeats the reason of
-// another.
+// becomes true. When Ready becomes false it repeats the reason of another.
 func transitions(before, after []metav1.Condition) []metav1.Condition {
 	var out []metav1.Condition
 	for _, c := range after {
 		old := meta.FindStatusCondition(before, c.Type)
-		changed := old == nil || old.Status != c.Status || old.Reason != c.Reason
+		if old != nil && old.Status == c.Status && old.Reason == c.Reason {
+			continue
+		}
 		switch c.Type {
 		case conditionReady:
-			if changed && c.Status == metav1.ConditionTrue {
+			if c.Status == metav1.ConditionTrue {
 				out = append(out, c)
 			}
 		case conditionValid, conditionApplied, conditionAvailable:
-			if changed && c.Status == metav1.ConditionFalse && c.Reason != observe.ReasonProgressing && c.Reason != apply.ReasonNamespaceTerminating {
+			if c.Status == metav1.ConditionFalse && !slices.Contains(passing, c.Reason) {
 				out = append(out, c)
 			}
 		}

@@ -134,10 +134,10 @@ func (w *dynamicWatcher) start(ctx context.Context, gvk schema.GroupVersionKind)
 	if err := w.controller.Watch(source.TypedKind(w.cache, object, enqueueOwners(w.kinds), predicate.Predicate(changed))); err != nil {
 		return fmt.Errorf("watching %s: %w", gvk.Kind, err)
 	}
+	w.started[gvk] = true // even if the cache fills too slowly now: a second Watch would add a second handler
 	if _, err := w.cache.GetInformer(ctx, object, cache.BlockUntilSynced(true)); err != nil {
 		return fmt.Errorf("filling the cache of %s: %w", gvk.Kind, err)
 	}
-	w.started[gvk] = true
 	return nil
 }
 

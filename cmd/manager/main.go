@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"go.uber.org/zap/zapcore"
 	"k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,7 +39,8 @@ func run(ctx context.Context) error {
 		leaderElectionNamespace, namespaceList string
 		concurrency                            int
 	)
-	logOptions := zap.Options{}
+	// What a user got wrong is an error, too, and a stack tells nothing of it.
+	logOptions := zap.Options{StacktraceLevel: zapcore.PanicLevel}
 	flag.StringVar(&metricsAddr, "metrics-bind-address", ":8443", "Address of the metrics endpoint; 0 turns it off.")
 	flag.BoolVar(&secureMetrics, "metrics-secure", true, "Serve metrics over HTTPS, to callers whom the API server authenticates and authorizes.")
 	flag.StringVar(&metricsCertDir, "metrics-cert-dir", "", "Folder with tls.crt and tls.key of the metrics endpoint; empty means a self-signed certificate.")

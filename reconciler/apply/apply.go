@@ -131,11 +131,11 @@ func (a *Applier) applyOne(ctx context.Context, owner, object *unstructured.Unst
 	done = created
 	if live != nil {
 		done = updated
+		if live.GetDeletionTimestamp() != nil || isLeftover(owner, live) {
+			return nil, unchanged, errTerminating
+		}
 		if !metav1.IsControlledBy(live, owner) {
 			return nil, unchanged, &notOursError{live}
-		}
-		if live.GetDeletionTimestamp() != nil {
-			return nil, unchanged, errTerminating
 		}
 		if a.upToDate(owner, want, live, digest) {
 			return live, unchanged, nil
@@ -283,6 +283,12 @@ func (a *Applier) remember(owner, object *unstructured.Unstructured, m memory) {
 	}
 }
 
+// isLeftover tells whether live belongs to a deleted namesake of owner. The garbage collector is about to delete it.
+func isLeftover(owner, live *unstructured.Unstructured) bool {
+	c := metav1.GetControllerOfNoCopy(live)
+	return c != nil && c.APIVersion == owner.GetAPIVersion() && c.Kind == owner.GetKind() && c.Name == owner.GetName() && c.UID != owner.GetUID()
+}
+
 // errTerminating says that an object is on its way out. Its end is an event that brings the custom resource back.
 var errTerminating = errors.New("is being deleted; it will be applied again once it is gone")
 
@@ -322,7 +328,7 @@ func NewError(object string, err error) *Error {
 	case errors.As(err, &notOurs):
 		reason = "Conflict"
 	case errors.Is(err, errTerminating):
-		reason = "Terminating"
+		reason = ReasonTerminating
 	case meta.IsNoMatchError(err):
 		reason = "KindNotInstalled"
 	case apierrors.ReasonForError(err) != metav1.StatusReasonUnknown:

@@ -11,6 +11,9 @@ import (
 // is about to be deleted: there is nothing to do and nobody to tell.
 const ReasonNamespaceTerminating = "NamespaceTerminating"
 
+// ReasonTerminating says that an object of ours is on its way out, and comes back once it is gone.
+const ReasonTerminating = "Terminating"
+
 // reasonOf names an API server's refusal. Quota and immutability have no reason of their own in the API; the wording is
 // that of the quota admission plugin and of the validation library.
 func reasonOf(err error) string {

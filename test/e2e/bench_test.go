@@ -66,22 +66,22 @@ func BenchmarkMemcacheds(b *testing.B) {
 }
 
 // pidOf finds the process that runs program, in /proc.
-func pidOf(program string) (string, error) {
+func pidOf(program string) (int, error) {
 	links, err := filepath.Glob("/proc/[0-9]*/exe")
 	if err != nil {
-		return "", err
+		return 0, err
 	}
 	for _, link := range links {
 		if target, err := os.Readlink(link); err == nil && target == program {
-			return filepath.Base(filepath.Dir(link)), nil
+			return strconv.Atoi(filepath.Base(filepath.Dir(link)))
 		}
 	}
-	return "", fmt.Errorf("no process runs %s", program)
+	return 0, fmt.Errorf("no process runs %s", program)
 }
 
 // cpuOf returns the user and system time of a process, in the kernel's ticks of 10 ms.
-func cpuOf(g *WithT, pid string) time.Duration {
-	data, err := os.ReadFile("/proc/" + pid + "/stat")
+func cpuOf(g *WithT, pid int) time.Duration {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	g.Expect(err).NotTo(HaveOccurred())
 	_, after, _ := strings.Cut(string(data), ") ")
 	fields := strings.Fields(after)
@@ -95,8 +95,8 @@ func cpuOf(g *WithT, pid string) time.Duration {
 }
 
 // memoryOf returns the most memory that a process has had, in MiB.
-func memoryOf(g *WithT, pid string) int {
-	data, err := os.ReadFile("/proc/" + pid + "/status")
+func memoryOf(g *WithT, pid int) int {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	g.Expect(err).NotTo(HaveOccurred())
 	_, after, found := strings.Cut(string(data), "VmHWM:")
 	g.Expect(found).To(BeTrue())

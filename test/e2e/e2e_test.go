@@ -37,6 +37,12 @@ type environment struct {
 	metrics *endpoint // of the operator
 }
 
+// startSharedOperator runs the operator that all tests share.
+func (e *environment) startSharedOperator() error {
+	return e.startOperator("--leader-elect", "--leader-election-namespace", operatorNamespace,
+		"--metrics-bind-address", e.metrics.address, "--metrics-cert-dir", e.metrics.dir)
+}
+
 // startOperator runs the operator as its ServiceAccount.
 func (e *environment) startOperator(flags ...string) error {
 	config, err := e.ServiceAccount(operatorNamespace, operatorAccount)
@@ -87,9 +93,7 @@ func run(m *testing.M) (code int, err error) {
 	if env.metrics, err = newEndpoint(filepath.Join(dir, "metrics")); err != nil {
 		return 0, err
 	}
-	err = env.startOperator("--leader-elect", "--leader-election-namespace", operatorNamespace,
-		"--metrics-bind-address", env.metrics.address, "--metrics-cert-dir", env.metrics.dir)
-	if err != nil {
+	if err := env.startSharedOperator(); err != nil {
 		return 0, err
 	}
 	return m.Run(), nil

@@ -36,6 +36,23 @@ func TestTutorial(t *testing.T) {
 	e.eventuallyGone("serviceaccounts", "-l", "app=memcached")
 }
 
+// TestRecreatedUnderTheSameName: the objects of the deleted one are in the way until the garbage collector has come.
+func TestRecreatedUnderTheSameName(t *testing.T) {
+	e := newTest(t)
+	e.Expect(e.apply("cache", "{size: 2}")).To(Succeed())
+	e.eventuallyServes("cache", 2)
+	before := e.get("deployment/cache", "{.metadata.uid}")
+	e.kubectl("delete", "memcached", "cache")
+	e.Expect(e.apply("cache", "{size: 3}")).To(Succeed())
+	e.Eventually(func() string {
+		out, _ := e.try("get", "deployment/cache", "-o", "jsonpath={.metadata.uid}")
+		return out
+	}, soon).
+		ShouldNot(Or(BeEmpty(), Equal(before)))
+	e.eventuallyServes("cache", 3)
+	e.Expect(e.kubectl("get", "events", "--field-selector", "reason=Conflict", "-o", "name")).To(BeEmpty())
+}
+
 func TestScaledToZeroIsReady(t *testing.T) {
 	e := newTest(t)
 	e.Expect(e.apply("cache", "{size: 0}")).To(Succeed())
@@ -50,7 +67,9 @@ func TestStatusFollowsPods(t *testing.T) {
 
 	victim := e.nodes("cache")[0]
 	e.kubectl("delete", "pod", victim)
+	deleted := time.Now()
 	e.Eventually(func() []string { return e.nodes("cache") }, soon, 50*time.Millisecond).Should(And(HaveLen(3), Not(ContainElement(victim))))
+	t.Logf("status.nodes named the new pod %v after the old one was deleted", time.Since(deleted).Round(10*time.Millisecond))
 	e.eventuallyServes("cache", 3)
 
 	e.Expect(e.kubectl("get", "events", "--field-selector", "reason=Ready,involvedObject.name=cache", "-o", "name")).NotTo(BeEmpty())

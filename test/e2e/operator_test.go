@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -121,4 +122,35 @@ func TestWatchNamespaces(t *testing.T) {
 	g.Expect(kubectl("-n", "ignored", "get", "memcached", "cache", "-o", "jsonpath={.status}")).To(BeEmpty())
 	g.Expect(kubectl("-n", "ignored", "get", "deployments", "-o", "name")).To(BeEmpty())
 	g.Expect(strings.Count(c.LogTail("operator"), "forbidden")).To(BeZero())
+}
+
+// TestARestartWritesNothing ends the operator and starts it again, with custom resources about that are ready.
+func TestARestartWritesNothing(t *testing.T) {
+	e := newTest(t)
+	for _, name := range []string{"a", "b", "c"} {
+		e.Expect(e.apply(name, "{size: 2}")).To(Succeed())
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		e.eventuallyServes(name, 2)
+	}
+	pid, err := pidOf(env.manager)
+	e.Expect(err).NotTo(HaveOccurred())
+	process, err := os.FindProcess(pid)
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(process.Signal(syscall.SIGTERM)).To(Succeed())
+	e.Expect(env.Wait(t.Context())).To(MatchError(ContainSubstring("operator has ended")))
+
+	restarted := time.Now()
+	e.Expect(env.startSharedOperator()).To(Succeed())
+	e.Expect(e.apply("new", "{size: 1}")).To(Succeed())
+	e.eventuallyServes("new", 1) // so the others have had their turn, too
+	events, err := env.AuditEvents()
+	e.Expect(err).NotTo(HaveOccurred())
+	for _, event := range events {
+		isRead := event.Verb == "get" || event.Verb == "list" || event.Verb == "watch"
+		ofNew := event.Namespace == e.namespace && strings.HasPrefix(event.Name, "new")
+		if event.User == operatorUser && event.Time.After(restarted) && !isRead && event.Resource != "leases" && event.Namespace != operatorNamespace && !ofNew {
+			t.Errorf("after a restart the operator wrote: %+v", event)
+		}
+	}
 }
