@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.uber.org/zap/zapcore"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -82,6 +83,9 @@ func run(ctx context.Context) error {
 		// The process ends right after the manager, so that the lease may be given up at once.
 		LeaderElectionReleaseOnCancel: true,
 	})
+	if meta.IsNoMatchError(err) {
+		return fmt.Errorf("finding the kinds in the cluster: %w: install the CustomResourceDefinitions first (make install)", err)
+	}
 	if err != nil {
 		return fmt.Errorf("creating the manager: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -46,6 +47,9 @@ func (t *table) refresh(ctx context.Context) (ready bool, err error) {
 	for _, k := range t.kinds {
 		resource := k.GVK().GroupVersion().WithResource(k.Names.Plural)
 		list, err := t.client.Resource(resource).List(ctx, metav1.ListOptions{})
+		if apierrors.IsNotFound(err) {
+			continue // someone deleted the CustomResourceDefinition
+		}
 		if err != nil {
 			return false, fmt.Errorf("listing %s: %w", k.Names.Plural, err)
 		}
