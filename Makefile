@@ -36,8 +36,8 @@ test: ## Run all tests, on a real control plane where Kubernetes is involved.
 	@echo "Compiling the control plane, unless that is done"
 	@$(MAKE) --no-print-directory bin/sandbox
 	@bin/sandbox -prepare
-	go vet ./...
 	go test $(RACE) $(UNIT_PACKAGES)
+	cd tools && go test ./...
 	go test -timeout 20m -p 1 $(CLUSTER_PACKAGES)
 
 # The race detector slows the control plane's tests down for little: the code in them that shares memory has unit tests.
@@ -99,8 +99,9 @@ fmt: ## Format the code.
 	$(TOOL) golangci-lint fmt
 
 .PHONY: vet
-vet: ## Run go vet.
+vet: ## Run go vet, and cue vet on the samples.
 	go vet ./...
+	$(TOOL) cue vet -c -d '#Memcached' ./schemas/memcached config/samples/cache_v1alpha1_memcached.yaml
 
 .PHONY: lint
 lint: ## Run golangci-lint.

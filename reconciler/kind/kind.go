@@ -165,11 +165,11 @@ func loadKind(module fstest.MapFS, chartFS fs.FS, folder string) (*Kind, error) 
 	}
 	digest := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(module)) {
-		fmt.Fprintf(digest, "%s %d\n%s", name, len(module[name].Data), module[name].Data)
+		_, _ = fmt.Fprintf(digest, "%s %d\n%s", name, len(module[name].Data), module[name].Data) // a hash takes everything
 	}
 	var files []*loader.BufferedFile
 	err = eachFile(chartFS, chartName, func(name string, data []byte) {
-		fmt.Fprintf(digest, "%s %d\n%s", name, len(data), data)
+		_, _ = fmt.Fprintf(digest, "%s %d\n%s", name, len(data), data)
 		files = append(files, &loader.BufferedFile{Name: name, Data: data})
 	})
 	if err != nil {

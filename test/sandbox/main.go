@@ -34,9 +34,10 @@ func main() {
 	prepare := flag.Bool("prepare", false, "only build the control plane")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
 	err := run(ctx, *dir, *nodes, *manager, *prepare)
-	if err != nil && ctx.Err() == nil {
+	asked := ctx.Err() != nil // to end: what fails then is no error
+	stop()
+	if err != nil && !asked {
 		fmt.Fprintln(os.Stderr, "Error:", err)
 		os.Exit(1)
 	}
