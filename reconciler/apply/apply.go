@@ -229,15 +229,12 @@ func (a *Applier) uncached(ctx context.Context, want *unstructured.Unstructured)
 	return u, nil
 }
 
-// upToDate tells whether live needs no apply: it bears the digest of what we want and none of its fields has drifted, or it
-// is older than our own last apply of the same.
+// upToDate tells whether live needs no apply: none of the fields that we want has drifted, the digest of all of them among
+// these, or live is older than our own last apply of the same.
 func (a *Applier) upToDate(owner, want, live *unstructured.Unstructured, digest string) bool {
 	m := a.recall(owner, want)
 	if m.digest == digest && older(live.GetResourceVersion(), m.resourceVersion) {
 		return true // the cache is about to see it
-	}
-	if live.GetAnnotations()[DigestAnnotation] != digest {
-		return false
 	}
 	found := differences(want.Object, live.Object)
 	if len(found) == 0 {
