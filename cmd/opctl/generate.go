@@ -18,7 +18,8 @@ import (
 
 const roleHeader = `# Made by "make manifests": exactly what the operator does. It watches custom resources and writes their status, applies the
 # objects that the charts render, and watches those and their pods. Server-side apply is a patch, and asks for create where the
-# object does not exist yet; before that the operator gets it, lest it takes over somebody else's. Updating finalizers is the right to set owner references that block their owner's deletion.
+# object does not exist yet; before that the operator gets it, lest it takes over somebody else's. Updating finalizers is the
+# right to set owner references that block their owner's deletion.
 `
 
 func newGenerateCommand() *cobra.Command {

@@ -116,7 +116,7 @@ func newTest(t *testing.T) *test {
 	e.kubectl("label", "namespace", e.namespace, "pod-security.kubernetes.io/enforce=restricted")
 	t.Cleanup(func() {
 		// Waiting for its end keeps what the operator does then out of the next test.
-		if _, err := env.Kubectl(context.Background(), "delete", "namespace", e.namespace, "--timeout=60s"); err != nil {
+		if _, err := env.Kubectl(context.Background(), "delete", "namespace", e.namespace, "--timeout=3m"); err != nil {
 			t.Error(err)
 		}
 	})
