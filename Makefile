@@ -38,13 +38,13 @@ test: ## Run all tests, on a real control plane where Kubernetes is involved.
 	@bin/sandbox -prepare
 	go test $(RACE) $(UNIT_PACKAGES)
 	cd tools && go test ./...
-	go test -timeout 20m -p 1 $(CLUSTER_PACKAGES)
+	go test $(RACE) -timeout 20m -p 1 $(CLUSTER_PACKAGES)
 
-# The race detector slows the control plane's tests down for little: the code in them that shares memory has unit tests.
+# These start control planes, one at a time.
 CLUSTER_PACKAGES := ./test/... ./reconciler
+UNIT_PACKAGES := $$(go list ./... | grep -v -e /test/ -e /reconciler$$)
 # The race detector needs a C compiler.
 RACE := $(if $(shell command -v $${CC:-cc}),-race)
-UNIT_PACKAGES := $$(go list ./... | grep -v -e /test/ -e /reconciler$$)
 
 ##@ Build
 

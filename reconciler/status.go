@@ -95,8 +95,7 @@ func (s *status) renderFailed(err error) error {
 // applyFailed says that the cluster did not take the objects. It is tried again, unless the namespace is on its way out.
 func (s *status) applyFailed(err error) error {
 	reason := "ApplyFailed"
-	var failure *apply.Error
-	if errors.As(err, &failure) {
+	if failure, ok := errors.AsType[*apply.Error](err); ok {
 		reason = failure.Reason
 	}
 	s.set(conditionApplied, metav1.ConditionFalse, reason, err.Error())

@@ -319,10 +319,10 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // NewError gives err, an API server's answer or one of this package's, the reason that it stands for.
 func NewError(object string, err error) *Error {
-	var notOurs *notOursError
 	reason := "ApplyFailed"
+	_, notOurs := errors.AsType[*notOursError](err)
 	switch {
-	case errors.As(err, &notOurs):
+	case notOurs:
 		reason = "Conflict"
 	case errors.Is(err, errTerminating):
 		reason = ReasonTerminating

@@ -46,8 +46,8 @@ func Spec(k *kind.Kind, name string, spec map[string]any) (values kind.Values, e
 
 // IsInvalid tells whether err says that a spec breaks its schema.
 func IsInvalid(err error) bool {
-	var invalid *InvalidError
-	return errors.As(err, &invalid)
+	_, ok := errors.AsType[*InvalidError](err)
+	return ok
 }
 
 // withoutNulls returns m without its null fields at any depth. m stays as it is.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,9 @@ const (
 	operatorAccount   = "memcached-operator-controller-manager"
 	operatorUser      = "system:serviceaccount:" + operatorNamespace + ":" + operatorAccount
 )
+
+// buildFlags are those with which the operator is built.
+var buildFlags []string
 
 // soon is how long the cluster may take for what it does by itself; the machine may be slow.
 const soon = time.Minute
@@ -73,8 +77,13 @@ func run(m *testing.M) (code int, err error) {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	manager := filepath.Join(dir, "manager")
-	if out, err := exec.Command("go", "build", "-o", manager, "../../cmd/manager").CombinedOutput(); err != nil {
+	build := exec.Command("go", slices.Concat([]string{"build"}, buildFlags, []string{"-o", manager, "../../cmd/manager"})...)
+	if out, err := build.CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("building the operator: %w\n%s", err, out)
+	}
+	// An operator that finds a race ends with a report, and the tests with it.
+	if err := os.Setenv("GORACE", "halt_on_error=1"); err != nil {
+		return 0, err
 	}
 	c, err := cluster.Start(ctx, cluster.Options{Nodes: 3, CRDs: []string{"../../config/crd/bases"}, Audit: true, Progress: os.Stderr})
 	if err != nil {
