@@ -1,5 +1,6 @@
 // Package kind loads kinds. A kind is all that the operator knows of a custom resource: a CUE package (names, schema, chart
-// values, status) and a Helm chart, read from file systems. A loaded kind never changes; its values are safe for concurrent use.
+// values, status) and a Helm chart, read from file systems. A loaded kind never changes. Its CUE values are to be evaluated
+// under Evaluate.
 package kind
 
 import (

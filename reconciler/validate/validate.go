@@ -17,12 +17,11 @@ import (
 // chart's values: defaults filled in, settings derived. A null counts as absent. spec is not changed.
 //
 // A spec that breaks the schema gives an *InvalidError; any other error is a fault of the kind itself.
-func Spec(k *kind.Kind, name string, spec map[string]any) (values kind.Values, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("evaluating the schema of %s: %v", k.Names.Kind, r)
-		}
-	}()
+func Spec(k *kind.Kind, name string, spec map[string]any) (kind.Values, error) {
+	return kind.Evaluate("the schema of "+k.Names.Kind, func() (kind.Values, error) { return evaluate(k, name, spec) })
+}
+
+func evaluate(k *kind.Kind, name string, spec map[string]any) (kind.Values, error) {
 	input := map[string]any{
 		"apiVersion": k.GVK().GroupVersion().String(),
 		"kind":       k.Names.Kind,
@@ -38,6 +37,7 @@ func Spec(k *kind.Kind, name string, spec map[string]any) (values kind.Values, e
 	if err := result.Validate(cue.Concrete(true), cue.Final()); err != nil {
 		return nil, fmt.Errorf("computing the chart's values of %s: %s", k.Names.Kind, cueerrors.Details(err, nil))
 	}
+	var values kind.Values
 	if err := result.Decode(&values); err != nil {
 		return nil, fmt.Errorf("decoding the chart's values of %s: %w", k.Names.Kind, err)
 	}

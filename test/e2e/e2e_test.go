@@ -92,6 +92,10 @@ func run(m *testing.M) (code int, err error) {
 	defer func() {
 		if code != 0 {
 			fmt.Fprintf(os.Stderr, "The operator's log ends:\n%s\n", c.LogTail("operator"))
+			log, _ := os.ReadFile(filepath.Join(c.Dir(), "logs", "operator.log"))
+			if _, report, found := strings.Cut(string(log), "WARNING: DATA RACE"); found {
+				fmt.Fprintf(os.Stderr, "The operator ended on a data race:%s\n", report)
+			}
 		}
 		err = c.Stop()
 	}()
