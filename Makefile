@@ -62,10 +62,10 @@ bin/sandbox:
 	@$(GO_BUILD) -o $@ ./test/sandbox
 
 .PHONY: image
-image: ## Build the image IMG as dist/image.tar without a container engine; BASE=scratch needs no registry either.
+image: ## Build the image IMG as dist/image.tar without a container engine; PUSH=1 pushes it, BASE=scratch needs no registry.
 	@mkdir -p dist
 	@GOOS=linux $(GO_BUILD) -o dist/manager ./cmd/manager
-	cd tools && go run ./image -binary ../dist/manager -tag $(IMG) -version $(VERSION) -revision "$(COMMIT)" -output ../dist/image.tar $(if $(BASE),-base $(BASE))
+	cd tools && go run ./image -binary ../dist/manager -tag $(IMG) -version $(VERSION) -revision "$(COMMIT)" -output ../dist/image.tar $(if $(PUSH),-push) $(if $(BASE),-base $(BASE))
 
 .PHONY: docker-build
 docker-build: ## Build the image IMG with a container engine.

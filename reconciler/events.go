@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/example/memcached-operator/reconciler/apply"
+	"github.com/example/memcached-operator/reconciler/kind"
 	"github.com/example/memcached-operator/reconciler/observe"
 )
 
@@ -50,10 +51,7 @@ func (r *recorder) record(cr *unstructured.Unstructured, eventType, reason, acti
 	if note == "" {
 		note = fmt.Sprintf("%s %s is %s", cr.GetKind(), cr.GetName(), strings.ToLower(reason))
 	}
-	if len(note) > maxNote {
-		note = strings.ToValidUTF8(note[:maxNote], "") + "…"
-	}
-	r.Eventf(cr, nil, eventType, reason, action, "%s", note)
+	r.Eventf(cr, nil, eventType, reason, action, "%s", kind.Shorten(note, maxNote))
 }
 
 // passing are reasons that are no news: what they say ends by itself, and a namespace on its way out takes no events.

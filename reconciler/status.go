@@ -139,10 +139,7 @@ func (s *status) stalled(reason, message string) {
 }
 
 func (s *status) set(condition string, value metav1.ConditionStatus, reason, message string) {
-	message = strings.ReplaceAll(message, "\n", "; ") // of joined errors
-	if len(message) > maxMessage {
-		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
-	}
+	message = kind.Shorten(strings.ReplaceAll(message, "\n", "; "), maxMessage) // joined errors are lines
 	meta.SetStatusCondition(&s.conditions, metav1.Condition{
 		Type: condition, Status: value, Reason: reason, Message: message, ObservedGeneration: s.generation,
 	})

@@ -124,12 +124,7 @@ func (w *dynamicWatcher) start(ctx context.Context, gvk schema.GroupVersionKind)
 	if err := w.probe(ctx, gvk); err != nil {
 		return apply.NewError(gvk.Kind+"s", err)
 	}
-	var object client.Object = prototype(gvk)
-	if typed, err := w.scheme.New(gvk); err == nil {
-		if o, ok := typed.(client.Object); ok {
-			object = o
-		}
-	}
+	object := apply.NewObject(w.scheme, gvk)
 	changed := predicate.ResourceVersionChangedPredicate{}
 	if err := w.controller.Watch(source.TypedKind(w.cache, object, enqueueOwners(w.kinds), predicate.Predicate(changed))); err != nil {
 		return fmt.Errorf("watching %s: %w", gvk.Kind, err)

@@ -137,10 +137,11 @@ func (a *Applier) applyOne(ctx context.Context, owner, object *unstructured.Unst
 		if !metav1.IsControlledBy(live, owner) {
 			return nil, unchanged, &notOursError{live}
 		}
-		if a.upToDate(owner, want, live, digest) {
+		drift := a.drift(owner, want, live, digest)
+		if len(drift) == 0 {
 			return live, unchanged, nil
 		}
-		logf.FromContext(ctx).V(1).Info("Found drift", "object", kind.Describe(want), "fields", differences(want.Object, live.Object))
+		logf.FromContext(ctx).V(1).Info("Found drift", "object", kind.Describe(want), "fields", drift)
 	}
 	applied := want.DeepCopy()
 	if err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(kind.Manager), client.ForceOwnership); err != nil {
@@ -191,19 +192,23 @@ func prepare(owner, object *unstructured.Unstructured) (*unstructured.Unstructur
 	return want, digest, nil
 }
 
-// cached returns the object from the cache, nil if it is not there. Kinds of the scheme are read typed: the cache then holds
-// them once, decoded from protobuf.
+// NewObject returns an empty object in the form in which the cache holds its kind: typed if scheme knows it, which is smaller
+// and decoded from protobuf. Whoever watches a kind must ask for the same form, or the cache holds it twice.
+func NewObject(scheme *runtime.Scheme, gvk schema.GroupVersionKind) client.Object {
+	if typed, err := scheme.New(gvk); err == nil {
+		if object, ok := typed.(client.Object); ok {
+			return object
+		}
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(gvk)
+	return u
+}
+
+// cached returns the object from the cache, nil if it is not there.
 func (a *Applier) cached(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	gvk := want.GroupVersionKind()
-	var object client.Object
-	if typed, err := a.client.Scheme().New(gvk); err == nil {
-		object, _ = typed.(client.Object)
-	}
-	if object == nil {
-		u := &unstructured.Unstructured{}
-		u.SetGroupVersionKind(gvk)
-		object = u
-	}
+	object := NewObject(a.client.Scheme(), gvk)
 	if err := a.client.Get(ctx, client.ObjectKeyFromObject(want), object); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
@@ -229,21 +234,21 @@ func (a *Applier) uncached(ctx context.Context, want *unstructured.Unstructured)
 	return u, nil
 }
 
-// upToDate tells whether live needs no apply: none of the fields that we want has drifted, the digest of all of them among
-// these, or live is older than our own last apply of the same.
-func (a *Applier) upToDate(owner, want, live *unstructured.Unstructured, digest string) bool {
+// drift returns the fields of live that are not as we want them, the digest of all of them among these. There are none if live
+// is older than our own last apply of the same, or differs by no more than what that apply left.
+func (a *Applier) drift(owner, want, live *unstructured.Unstructured, digest string) []string {
 	m := a.recall(owner, want)
 	if m.digest == digest && older(live.GetResourceVersion(), m.resourceVersion) {
-		return true // the cache is about to see it
+		return nil // the cache is about to see it
 	}
 	found := differences(want.Object, live.Object)
-	if len(found) == 0 {
-		if m.digest != "" {
-			a.remember(owner, want, memory{})
-		}
-		return true
+	if len(found) == 0 && m.digest != "" {
+		a.remember(owner, want, memory{})
 	}
-	return m.digest == digest && slices.Equal(found, m.residue)
+	if m.digest == digest && slices.Equal(found, m.residue) {
+		return nil
+	}
+	return found
 }
 
 // older tells whether resource version v comes before w.

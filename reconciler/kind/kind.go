@@ -13,6 +13,7 @@ import (
 	"math"
 	"path"
 	"slices"
+	"strings"
 	"testing/fstest" // a file system in memory: nothing smaller is as well kept
 
 	"cuelang.org/go/cue"
@@ -88,6 +89,14 @@ func (k *Kind) OwnerLabel() string {
 // Describe names an object for people: "Deployment cache".
 func Describe(o *unstructured.Unstructured) string {
 	return o.GetKind() + " " + o.GetName()
+}
+
+// Shorten returns s, cut to at most most bytes and an ellipsis.
+func Shorten(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
 // Embedded returns the kinds that are built into the binary, sorted by folder.

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	cueerrors "cuelang.org/go/cue/errors"
+
+	"github.com/example/memcached-operator/reconciler/kind"
 )
 
 // maxFields is how many fields an InvalidError's message names; maxValue is how many bytes it quotes of a value.
@@ -189,14 +191,7 @@ func quote(value any) string {
 	if err != nil {
 		return "?"
 	}
-	return cut(string(data))
-}
-
-func cut(s string) string {
-	if len(s) <= maxValue {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxValue], "") + "…"
+	return kind.Shorten(string(data), maxValue)
 }
 
 func distinct[T cmp.Ordered](list []T) []T {

@@ -4,6 +4,7 @@ package e2e_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -90,14 +91,14 @@ func run(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	defer func() {
-		if code != 0 {
+		if code != 0 || err != nil {
 			fmt.Fprintf(os.Stderr, "The operator's log ends:\n%s\n", c.LogTail("operator"))
 			log, _ := os.ReadFile(filepath.Join(c.Dir(), "logs", "operator.log"))
 			if _, report, found := strings.Cut(string(log), "WARNING: DATA RACE"); found {
 				fmt.Fprintf(os.Stderr, "The operator ended on a data race:%s\n", report)
 			}
 		}
-		err = c.Stop()
+		err = errors.Join(err, c.Stop())
 	}()
 	env = &environment{Cluster: c, manager: manager}
 	if _, err := c.Kubectl(ctx, "apply", "-k", "../../config/sandbox"); err != nil {
