@@ -46,20 +46,19 @@ const Manager = "memcached-operator"
 // caches hold nothing without it.
 const ManagedByLabel = "app.kubernetes.io/managed-by"
 
-// Names are those of the kind's CustomResourceDefinition.
-type Names struct {
-	Group      string   `json:"group"`
-	Version    string   `json:"version"`
-	Kind       string   `json:"kind"`
-	Plural     string   `json:"plural"`
-	Singular   string   `json:"singular"`
-	ShortNames []string `json:"shortNames"`
-	Categories []string `json:"categories"`
-}
-
 // Kind is one custom resource kind.
 type Kind struct {
 	Names Names
+	// Scope is Namespaced or Cluster.
+	Scope string
+	// Columns are printed by kubectl get; Scale is nil for a kind that cannot be scaled.
+	Columns []Column
+	Scale   *Scale
+	// Observe names what is looked at beside the rendered objects: Pod, Job.
+	Observe  []string
+	Policies Policies
+	// Samples are specs by the name of their custom resource.
+	Samples map[string]map[string]any
 	// Object is the schema of the whole custom resource.
 	Object cue.Value
 	// Values computes the chart's values from #object, a valid custom resource with its defaults filled in.
@@ -160,8 +159,20 @@ func loadKind(module fstest.MapFS, chartFS fs.FS, folder string) (*Kind, error) 
 		return nil, describe(err)
 	}
 	k := &Kind{}
-	if err := root.LookupPath(cue.ParsePath("names")).Decode(&k.Names); err != nil {
-		return nil, describe(err)
+	for field, into := range map[string]any{
+		"names": &k.Names, "scope": &k.Scope, "columns": &k.Columns, "scale": &k.Scale,
+		"observe": &k.Observe, "policies": &k.Policies, "samples": &k.Samples,
+	} {
+		v := root.LookupPath(cue.ParsePath(field))
+		if !v.Exists() && field == "scale" {
+			continue
+		}
+		if err := v.Validate(cue.Concrete(true), cue.Final()); err != nil {
+			return nil, describe(err)
+		}
+		if err := v.Decode(into); err != nil {
+			return nil, describe(err)
+		}
 	}
 	for field, v := range map[string]*cue.Value{"object": &k.Object, "values": &k.Values, "report": &k.Report} {
 		*v = root.LookupPath(cue.ParsePath(field))
