@@ -92,7 +92,11 @@ func (p *Policies) ConflictOf(gk schema.GroupKind, path, manager string) string 
 }
 
 // MayRecreate tells whether objects of kind gk may be deleted and created anew when a change of them is refused.
-func (p *Policies) MayRecreate(gk schema.GroupKind) bool { return slices.Contains(p.Recreate, gk.String()) }
+func (p *Policies) MayRecreate(gk schema.GroupKind) bool {
+	return slices.Contains(p.Recreate, gk.String())
+}
 
 // IsOptional tells whether objects of kind gk are left out in a cluster that does not know them.
-func (p *Policies) IsOptional(gk schema.GroupKind) bool { return slices.Contains(p.Optional, gk.String()) }
+func (p *Policies) IsOptional(gk schema.GroupKind) bool {
+	return slices.Contains(p.Optional, gk.String())
+}
