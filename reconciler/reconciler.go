@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -54,11 +55,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req Request) (_ reconcile.Re
 	}
 	status.applied()
 
-	health, err := observe.Judge(result.Live, status.observed)
+	observed, err := r.observe(ctx, k, cr, result.Live)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	status.health(health)
+	status.health(observe.Judge(observed))
 	return reconcile.Result{}, nil
 }
 
@@ -85,7 +86,7 @@ func (r *Reconciler) report(ctx context.Context, k *kind.Kind, cr *unstructured.
 	if err := r.watches.watchPods(ctx); err != nil {
 		return status.applyFailed(err)
 	}
-	observed, err := observe.Gather(ctx, r.client, cr.GetNamespace(), k.OwnerLabel(), cr.GetName())
+	observed, err := r.observe(ctx, k, cr, nil)
 	if err != nil {
 		return err
 	}
@@ -93,8 +94,18 @@ func (r *Reconciler) report(ctx context.Context, k *kind.Kind, cr *unstructured.
 	if err != nil {
 		return status.invalid(err)
 	}
-	status.report(observed, report)
+	status.report(report)
 	return nil
+}
+
+// observe lists the pods of cr and sums them up together with its objects.
+func (r *Reconciler) observe(ctx context.Context, k *kind.Kind, cr *unstructured.Unstructured, objects []*unstructured.Unstructured) (observe.Observation, error) {
+	var pods corev1.PodList
+	mine := client.MatchingLabels{k.OwnerLabel(): cr.GetName()}
+	if err := r.client.List(ctx, &pods, client.InNamespace(cr.GetNamespace()), mine, client.UnsafeDisableDeepCopy); err != nil {
+		return observe.Observation{}, fmt.Errorf("listing pods: %w", err)
+	}
+	return observe.Observe(observe.World{Objects: objects, Pods: pods.Items})
 }
 
 // finish writes the status and tells of what changed in it.

@@ -41,7 +41,6 @@ type status struct {
 	generation int64
 	conditions []metav1.Condition
 	fields     map[string]any // the kind's own
-	observed   observe.Observation
 }
 
 // newStatus starts from the status that cr has.
@@ -66,8 +65,8 @@ func conditionsOf(cr *unstructured.Unstructured) []metav1.Condition {
 }
 
 // report takes what the kind says of the observed pods.
-func (s *status) report(observed observe.Observation, fields map[string]any) {
-	s.observed, s.fields = observed, fields
+func (s *status) report(fields map[string]any) {
+	s.fields = fields
 }
 
 // invalid says that the spec breaks its schema, or that the schema itself failed. The user must act.
