@@ -24,17 +24,31 @@ type recorder struct {
 	events.EventRecorder
 }
 
-// applied tells which objects were written.
+// applied tells which objects were written, and what was taken back from whom.
 func (r *recorder) applied(cr *unstructured.Unstructured, result apply.Result) {
 	var parts []string
-	if len(result.Created) > 0 {
-		parts = append(parts, "created "+strings.Join(result.Created, ", "))
+	for _, done := range []struct {
+		what    string
+		objects []string
+	}{
+		{"created ", result.Created}, {"updated ", result.Updated}, {"adopted ", result.Adopted}, {"deleted, to create anew, ", result.Recreated},
+	} {
+		if len(done.objects) > 0 {
+			parts = append(parts, done.what+strings.Join(done.objects, ", "))
+		}
 	}
-	if len(result.Updated) > 0 {
-		parts = append(parts, "updated "+strings.Join(result.Updated, ", "))
+	for _, c := range result.Forced {
+		parts = append(parts, fmt.Sprintf("took %s of %s back from %s", c.Field, c.Object, c.Manager))
 	}
 	if len(parts) > 0 {
 		r.record(cr, corev1.EventTypeNormal, "Applied", "Apply", strings.Join(parts, "; "))
+	}
+}
+
+// pruned tells which objects were deleted.
+func (r *recorder) pruned(cr *unstructured.Unstructured, objects []string) {
+	if len(objects) > 0 {
+		r.record(cr, corev1.EventTypeNormal, "Pruned", "Prune", "deleted "+strings.Join(objects, ", "))
 	}
 }
 
@@ -71,6 +85,8 @@ func transitions(before, after []metav1.Condition) []metav1.Condition {
 			if c.Status == metav1.ConditionTrue {
 				out = append(out, c)
 			}
+		case conditionPaused:
+			out = append(out, c)
 		case conditionValid, conditionApplied, conditionAvailable:
 			if c.Status == metav1.ConditionFalse && !slices.Contains(passing, c.Reason) {
 				out = append(out, c)

@@ -4,119 +4,218 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/example/memcached-operator/reconciler/apply"
 	"github.com/example/memcached-operator/reconciler/kind"
-	"github.com/example/memcached-operator/reconciler/observe"
+	"github.com/example/memcached-operator/reconciler/render"
 )
 
 // Reconciler makes the cluster what custom resources say, and their status what the cluster says.
 type Reconciler struct {
-	kinds    kinds
-	client   client.Client
-	planner  *planner // validates and renders
-	applier  *apply.Applier
-	watches  watcher
-	statuses *statusWriter
-	events   *recorder
+	kinds   *registry
+	crs     client.Reader // custom resources, cached
+	client  client.Client // everything else: reads from the cache, and all writes
+	planner planner       // validates and renders
+	applier *apply.Applier
+	watches watcher
+	writer  *writer
+	events  *recorder
+	resync  time.Duration
 }
 
 // Reconcile brings one custom resource and its objects together. It returns a terminal error where only a change of the
 // custom resource or of its kind can help, and any other error to be called again after a back-off.
 func (r *Reconciler) Reconcile(ctx context.Context, req Request) (_ reconcile.Result, err error) {
-	k := r.kinds[req.GroupKind]
-	cr, err := r.get(ctx, k, req)
-	if err != nil || cr == nil {
+	owner, err := r.get(ctx, req)
+	if err != nil || owner.Unstructured == nil {
 		return reconcile.Result{}, err
 	}
-	status := newStatus(cr)
-	defer func() { err = errors.Join(err, r.finish(ctx, cr, status)) }()
+	status := newStatus(owner.Unstructured)
+	defer func() { err = errors.Join(err, r.finish(ctx, req, owner, status)) }()
 
-	if err := r.report(ctx, k, cr, status); err != nil {
-		return reconcile.Result{}, err
-	}
-	manifest, err := r.planner.plan(k, cr, status)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	if err := r.watches.watch(ctx, manifest.Objects); err != nil {
-		return reconcile.Result{}, status.applyFailed(err)
-	}
-	result, err := r.applier.Apply(ctx, cr, manifest.Objects)
-	r.events.applied(cr, result)
-	if err != nil {
-		return reconcile.Result{}, status.applyFailed(err)
-	}
-	status.applied()
-
-	observed, err := r.observe(ctx, k, cr, result.Live)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	status.health(observe.Judge(observed))
-	return reconcile.Result{}, nil
-}
-
-// get returns the custom resource, or nil if there is nothing to do for it: it is gone or going, and the garbage collector
-// takes its objects along.
-func (r *Reconciler) get(ctx context.Context, k *kind.Kind, req Request) (*unstructured.Unstructured, error) {
-	cr := &unstructured.Unstructured{}
-	cr.SetGroupVersionKind(k.GVK())
-	err := r.client.Get(ctx, req.NamespacedName, cr)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("getting %s %s: %w", k.Names.Kind, req.NamespacedName, err)
-	}
-	if err != nil || cr.GetDeletionTimestamp() != nil {
+	switch {
+	case owner.GetDeletionTimestamp() != nil:
+		return reconcile.Result{}, r.delete(ctx, req, owner, status)
+	case status.pausedBy(owner):
+		return reconcile.Result{}, nil
+	case status.askedFor(owner): // by the annotation: nothing that is remembered counts
 		r.applier.Forget(req.GroupKind, req.NamespacedName)
-		r.statuses.forget(req)
-		return nil, nil
 	}
-	return r.statuses.newest(req, cr), nil
+	if err := r.deliver(ctx, req, owner, status); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: wait.Jitter(r.resync, 0.2)}, nil
 }
 
-// report looks at the pods and writes what the kind makes of them into the status. It comes first, so that the status also
-// follows the pods of a custom resource that is invalid or cannot be applied.
-func (r *Reconciler) report(ctx context.Context, k *kind.Kind, cr *unstructured.Unstructured, status *status) error {
-	if err := r.watches.watchPods(ctx); err != nil {
+// deliver makes the objects what the custom resource says: plan, apply, prune. It does nothing if it did so before and nothing
+// has changed since.
+func (r *Reconciler) deliver(ctx context.Context, req Request, owner apply.Owner, status *status) error {
+	plan := planOf(owner)
+	if status.isDelivered() {
+		if result, current := r.applier.Recheck(ctx, owner, plan); current && result.Unchanged+result.Behind == len(status.inventory) {
+			status.live(result)
+			return nil
+		}
+	}
+	manifest, err := r.planner.plan(owner, status)
+	if err != nil {
+		return err
+	}
+	objects, missing, err := r.prepare(ctx, req, owner, manifest, status)
+	if err != nil {
 		return status.applyFailed(err)
 	}
-	observed, err := r.observe(ctx, k, cr, nil)
-	if err != nil {
-		return err
+	result, err := r.applier.Apply(ctx, owner, objects)
+	status.live(result)
+	r.events.applied(owner.Unstructured, result)
+	if err = errors.Join(err, missing.err(owner)); err != nil {
+		return status.applyFailed(err)
 	}
-	report, err := observe.Report(k, cr.GetNamespace(), cr.GetName(), observed)
-	if err != nil {
-		return status.invalid(err)
+	wanted := apply.NewInventory(objects)
+	if err := r.prune(ctx, owner, status, wanted); err != nil {
+		return status.applyFailed(err)
 	}
-	status.report(report)
+	r.applier.Settle(owner, plan, wanted)
+	status.applied(result, missing)
 	return nil
 }
 
-// observe lists the pods of cr and sums them up together with its objects.
-func (r *Reconciler) observe(ctx context.Context, k *kind.Kind, cr *unstructured.Unstructured, objects []*unstructured.Unstructured) (observe.Observation, error) {
-	var pods corev1.PodList
-	mine := client.MatchingLabels{k.OwnerLabel(): cr.GetName()}
-	if err := r.client.List(ctx, &pods, client.InNamespace(cr.GetNamespace()), mine, client.UnsafeDisableDeepCopy); err != nil {
-		return observe.Observation{}, fmt.Errorf("listing pods: %w", err)
+// get returns the custom resource and its kind, or nothing if there is nothing to do: it is gone, or its kind is.
+func (r *Reconciler) get(ctx context.Context, req Request) (apply.Owner, error) {
+	k := r.kinds.get(req.GroupKind)
+	if k == nil {
+		r.forget(req)
+		return apply.Owner{}, nil
 	}
-	return observe.Observe(observe.World{Objects: objects, Pods: pods.Items})
+	cr := prototype(k.GVK())
+	err := r.crs.Get(ctx, req.NamespacedName, cr, client.UnsafeDisableDeepCopy) // nobody changes it
+	if client.IgnoreNotFound(err) != nil {
+		return apply.Owner{}, fmt.Errorf("getting %s %s: %w", k.Names.Kind, req.NamespacedName, err)
+	}
+	if err != nil {
+		r.forget(req)
+		return apply.Owner{}, nil
+	}
+	return apply.Owner{Unstructured: r.writer.newest(req, cr), Kind: k}, nil
 }
 
-// finish writes the status and tells of what changed in it.
-func (r *Reconciler) finish(ctx context.Context, cr *unstructured.Unstructured, status *status) error {
-	before, after, err := r.statuses.write(ctx, cr, status)
+// forget drops all that is remembered of a custom resource.
+func (r *Reconciler) forget(req Request) {
+	r.applier.Forget(req.GroupKind, req.NamespacedName)
+	r.writer.forget(req)
+	r.watches.drop(req)
+}
+
+// prepare does what must come before the first write: it watches the objects, leaves out those whose kind is not installed, and
+// writes down what there will be, so that no object is ever forgotten.
+func (r *Reconciler) prepare(ctx context.Context, req Request, owner apply.Owner, manifest *render.Manifest, status *status) ([]*unstructured.Unstructured, missing, error) {
+	wanted := apply.NewInventory(manifest.Objects)
+	notInstalled, err := r.watch(ctx, req, owner, wanted.Union(status.inventory))
 	if err != nil {
+		return nil, nil, err
+	}
+	objects, missing := split(manifest.Objects, notInstalled)
+	inventory := apply.NewInventory(objects).Union(status.inventory)
+	if len(inventory) > len(status.inventory) {
+		status.inventory = inventory
+		status.begun()
+		if err := r.write(ctx, owner, status); err != nil {
+			return nil, nil, err
+		}
+	}
+	if owner.NeedsFinalizer(inventory) {
+		return objects, missing, r.writer.setFinalizer(ctx, owner.Unstructured, true)
+	}
+	return objects, missing, nil
+}
+
+// watch watches what the custom resource has or wants, and what its kind observes. It returns the kinds that the cluster does
+// not know.
+func (r *Reconciler) watch(ctx context.Context, req Request, owner apply.Owner, inventory apply.Inventory) ([]schema.GroupVersionKind, error) {
+	var gvks []schema.GroupVersionKind
+	for _, name := range owner.Kind.Observe {
+		gvks = append(gvks, observedKinds[name])
+	}
+	for _, e := range inventory {
+		gvks = append(gvks, e.GVK())
+	}
+	return r.watches.use(ctx, req, gvks)
+}
+
+// prune deletes the objects that the custom resource has and no longer wants. It comes after all others are applied, so that a
+// mistake never takes away more than it gives.
+func (r *Reconciler) prune(ctx context.Context, owner apply.Owner, status *status, wanted apply.Inventory) error {
+	pruned, left, err := r.applier.Prune(ctx, owner, status.inventory.Without(wanted))
+	r.events.pruned(owner.Unstructured, pruned)
+	status.inventory = wanted.Union(left)
+	if err == nil && !owner.NeedsFinalizer(status.inventory) {
+		err = r.writer.setFinalizer(ctx, owner.Unstructured, false)
+	}
+	return err
+}
+
+// delete deletes what Kubernetes' garbage collector cannot, and lets the custom resource go. It needs neither the spec nor the
+// chart. What the garbage collector deletes is only looked at, in order to name what holds it.
+func (r *Reconciler) delete(ctx context.Context, req Request, owner apply.Owner, status *status) error {
+	if !hasFinalizer(owner.Unstructured) {
+		return r.nameBlocked(ctx, req, owner, status)
+	}
+	if !owner.Orphans() {
+		pruned, left, err := r.applier.Prune(ctx, owner, status.inventory)
+		r.events.pruned(owner.Unstructured, pruned)
+		status.inventory = left
+		if err != nil {
+			return status.deletionBlocked(err)
+		}
+	}
+	status.done()
+	return r.writer.setFinalizer(ctx, owner.Unstructured, false)
+}
+
+// nameBlocked says which objects hold up a deletion that waits for its dependents.
+func (r *Reconciler) nameBlocked(ctx context.Context, req Request, owner apply.Owner, status *status) error {
+	if _, err := r.watch(ctx, req, owner, status.inventory); err != nil {
 		return err
 	}
-	for _, t := range transitions(before, after) {
-		r.events.transition(cr, t)
-		logf.FromContext(ctx).Info("Changed condition", "condition", t.Type, "status", t.Status, "reason", t.Reason, "message", t.Message)
+	blocked, err := r.blocked(ctx, status.inventory)
+	if err != nil || blocked == nil {
+		status.done()
+		return err
 	}
+	_ = status.deletionBlocked(blocked) // an event tells when it goes
 	return nil
+}
+
+// missing are objects whose kind the cluster does not know.
+type missing []*unstructured.Unstructured
+
+// split tells the objects of kinds that are installed from the others.
+func split(objects []*unstructured.Unstructured, notInstalled []schema.GroupVersionKind) (installed []*unstructured.Unstructured, rest missing) {
+	for _, o := range objects {
+		if slices.Contains(notInstalled, o.GroupVersionKind()) {
+			rest = append(rest, o)
+		} else {
+			installed = append(installed, o)
+		}
+	}
+	return installed, rest
+}
+
+// err returns an *apply.Error for each object that the kind does not allow to be left out.
+func (m missing) err(owner apply.Owner) error {
+	var errs []error
+	for _, o := range m {
+		if !owner.Kind.Policies.IsOptional(o.GroupVersionKind().GroupKind()) {
+			errs = append(errs, apply.NotInstalled(kind.Describe(o), o.GetAPIVersion()))
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -17,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
@@ -48,8 +51,25 @@ func TestMain(m *testing.M) {
 // watchesNothing stands for the watches: these tests say themselves when to reconcile.
 type watchesNothing struct{}
 
-func (watchesNothing) watch(context.Context, []*unstructured.Unstructured) error { return nil }
-func (watchesNothing) watchPods(context.Context) error                           { return nil }
+func (watchesNothing) use(context.Context, Request, []schema.GroupVersionKind) ([]schema.GroupVersionKind, error) {
+	return nil, nil
+}
+func (watchesNothing) drop(Request) {}
+
+// uncached reads from the API server what the reconciler reads from the cache.
+type uncached struct{ client.Client }
+
+func (c uncached) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	o := (&client.ListOptions{}).ApplyOptions(options)
+	if o.FieldSelector != nil { // the cache's index of owners
+		owner, err := labels.Parse(o.FieldSelector.Requirements()[0].Value)
+		if err != nil {
+			return err
+		}
+		o.FieldSelector, o.LabelSelector = nil, owner
+	}
+	return c.Client.List(ctx, list, o)
+}
 
 // world is one test's namespace, with a reconciler for it.
 type world struct {
@@ -86,13 +106,15 @@ func (w *world) restart(config *rest.Config) {
 	}
 	w.recorded = events.NewFakeRecorder(100)
 	w.Reconciler = &Reconciler{
-		kinds:    kinds{w.kind.GVK().GroupKind(): w.kind},
-		client:   c,
-		planner:  newPlanner("v1.36.3"),
-		applier:  apply.New(c, c),
-		watches:  watchesNothing{},
-		statuses: newStatusWriter(c),
-		events:   &recorder{w.recorded},
+		kinds:   newRegistry(w.kind),
+		crs:     c,
+		client:  uncached{c},
+		planner: planner{"v1.36.3"},
+		applier: apply.New(c, c),
+		watches: watchesNothing{},
+		writer:  newWriter(c),
+		events:  &recorder{w.recorded},
+		resync:  time.Hour,
 	}
 }
 
@@ -326,17 +348,17 @@ func TestForeignObjectsStayForeign(t *testing.T) {
 	cr := w.createMemcached("cache", map[string]any{})
 	for _, owner := range []string{"", "Other boss"} {
 		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "cache"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
-		belongs := "nobody"
+		belongs, advice := "nobody", "rename the custom resource, or annotate the object with memcached-operator.example.com/adopt=<name of the custom resource>"
 		if owner != "" {
 			isController := true
 			service.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Other", Name: "boss", UID: "1", Controller: &isController}}
-			belongs = owner
+			belongs, advice = owner, "or rename the custom resource"
 		}
 		w.create(service)
 		if err := w.reconcile(cr); err == nil || isTerminal(err) {
 			t.Errorf("want an error that is retried, got %v", err)
 		}
-		w.wantCondition(cr, conditionApplied, "False Conflict Service cache: exists already and belongs to "+belongs+": delete or rename it, or rename the custom resource")
+		w.wantCondition(cr, conditionApplied, "False Conflict Service cache: exists already and belongs to "+belongs+": delete or rename it, "+advice)
 		after := &corev1.Service{}
 		w.get(after, "cache")
 		if after.ResourceVersion != service.ResourceVersion {
@@ -429,6 +451,7 @@ func TestStatusTellsOfPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	delete(status, "conditions")
+	delete(status, "inventory")
 	want := map[string]any{
 		"nodes": []any{"cache-a", "cache-b"}, "replicas": int64(2), "readyReplicas": int64(0),
 		"selector": "app=memcached,memcached_cr=cache", "observedGeneration": int64(1),
@@ -446,10 +469,10 @@ func TestStatusBuildsOnItsOwnLastWrite(t *testing.T) {
 	stale := cr.DeepCopy()
 	w.mustReconcile(cr)
 	w.get(cr, "cache")
-	if got := w.statuses.newest(requestFor(cr), stale); got.GetResourceVersion() != cr.GetResourceVersion() {
+	if got := w.writer.newest(requestFor(cr), stale); got.GetResourceVersion() != cr.GetResourceVersion() {
 		t.Errorf("took the stale custom resource %s, wrote %s", got.GetResourceVersion(), cr.GetResourceVersion())
 	}
-	if got := w.statuses.newest(requestFor(cr), cr); got != cr || len(w.statuses.written) != 0 {
-		t.Errorf("remembers %d custom resources after the cache has caught up", len(w.statuses.written))
+	if got := w.writer.newest(requestFor(cr), cr); got != cr || len(w.writer.written) != 0 {
+		t.Errorf("remembers %d custom resources after the cache has caught up", len(w.writer.written))
 	}
 }

@@ -8,8 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/example/memcached-operator/reconciler/apply"
 	"github.com/example/memcached-operator/reconciler/kind"
@@ -23,6 +25,8 @@ type Options struct {
 	Namespaces []string
 	// MaxConcurrentReconciles is how many custom resources are worked on at a time; 1 if 0.
 	MaxConcurrentReconciles int
+	// Resync is about how often each custom resource is looked at without a reason, as a safety net; not at all if 0.
+	Resync time.Duration
 }
 
 // The back-off of a custom resource that fails starts and ends here. The end is how long it may take until the operator notices
@@ -42,17 +46,46 @@ func Register(mgr manager.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	served := kinds{}
-	for _, k := range o.Kinds {
-		served[k.GVK().GroupKind()] = k
+	// Custom resources are not labelled as ours, and their kinds may not be installed, or come and go.
+	crs, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient:                  mgr.GetHTTPClient(),
+		Scheme:                      mgr.GetScheme(),
+		Mapper:                      mgr.GetRESTMapper(),
+		DefaultNamespaces:           cacheNamespaces(o.Namespaces),
+		DefaultTransform:            cache.TransformStripManagedFields(),
+		ReaderFailOnMissingInformer: true,
+	})
+	if err != nil {
+		return fmt.Errorf("creating the cache of custom resources: %w", err)
+	}
+	if err := mgr.Add(crs); err != nil {
+		return fmt.Errorf("adding the cache of custom resources: %w", err)
+	}
+	registry := newRegistry(o.Kinds...)
+	watches := &watches{
+		kinds:      registry,
+		objects:    mgr.GetCache(),
+		crs:        crs,
+		live:       mgr.GetAPIReader(),
+		mapper:     mgr.GetRESTMapper(),
+		client:     mgr.GetClient(),
+		namespaces: o.Namespaces,
+		log:        mgr.GetLogger().WithName("watches"),
+		uses:       map[Request][]schema.GroupVersionKind{},
+		started:    map[schema.GroupVersionKind]*watch{},
+		missing:    map[schema.GroupVersionKind]bool{},
+		served:     map[schema.GroupKind]*watch{},
 	}
 	r := &Reconciler{
-		kinds:    served,
-		client:   mgr.GetClient(),
-		planner:  newPlanner(version),
-		applier:  apply.New(mgr.GetClient(), mgr.GetAPIReader()),
-		statuses: newStatusWriter(mgr.GetClient()),
-		events:   &recorder{mgr.GetEventRecorder(kind.Manager)},
+		kinds:   registry,
+		crs:     crs,
+		client:  mgr.GetClient(),
+		planner: planner{version},
+		applier: apply.New(mgr.GetClient(), mgr.GetAPIReader()),
+		watches: watches,
+		writer:  newWriter(mgr.GetClient()),
+		events:  &recorder{mgr.GetEventRecorder(kind.Manager)},
+		resync:  o.Resync,
 	}
 	c, err := controller.NewTyped(kind.Manager, mgr, controller.TypedOptions[Request]{
 		Reconciler:              r,
@@ -70,19 +103,8 @@ func Register(mgr manager.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("creating the controller: %w", err)
 	}
-	r.watches = &dynamicWatcher{
-		controller: c,
-		kinds:      served,
-		cache:      mgr.GetCache(),
-		live:       mgr.GetAPIReader(),
-		scheme:     mgr.GetScheme(),
-		namespaces: o.Namespaces,
-		started:    map[schema.GroupVersionKind]bool{},
-	}
-	for _, k := range o.Kinds {
-		if err := watchKind(c, mgr.GetCache(), k); err != nil {
-			return fmt.Errorf("watching %s: %w", k.Names.Plural, err)
-		}
+	if err := c.Watch(source.TypedFunc[Request](watches.start)); err != nil {
+		return fmt.Errorf("watching custom resources: %w", err)
 	}
 	return nil
 }

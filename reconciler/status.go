@@ -1,20 +1,15 @@
 package reconciler
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"strings"
-	"sync"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/example/memcached-operator/reconciler/apply"
@@ -23,7 +18,7 @@ import (
 	"github.com/example/memcached-operator/reconciler/validate"
 )
 
-// The types of the conditions. Reconciling and Stalled follow kstatus: they are there only while true.
+// The types of the conditions. Reconciling and Stalled, which follow kstatus, and Paused are there only while true.
 const (
 	conditionReady       = "Ready"
 	conditionValid       = "Valid"
@@ -31,44 +26,128 @@ const (
 	conditionAvailable   = "Available"
 	conditionReconciling = "Reconciling"
 	conditionStalled     = "Stalled"
+	conditionPaused      = "Paused"
 )
 
 // maxMessage bounds a condition's message, in bytes.
 const maxMessage = 1024
 
+// The operator's own fields of a status, beside the kind's.
+const (
+	fieldConditions         = "conditions"
+	fieldObservedGeneration = "observedGeneration"
+	fieldInventory          = "inventory"
+	fieldHandled            = "lastHandledReconcileAt"
+)
+
+// Annotations of a custom resource.
+const (
+	// pausedAnnotation with the value true keeps the operator's hands off everything but a deletion.
+	pausedAnnotation = kind.Domain + "/paused"
+	// reconcileAnnotation makes the operator look at everything anew when its value changes. The value that was handled last is
+	// in status.lastHandledReconcileAt.
+	reconcileAnnotation = kind.Domain + "/reconcile-now"
+)
+
 // status is the status in the making. The steps state facts; what follows from them is computed.
 type status struct {
 	generation int64
+	observed   int64 // the generation that the status tells of
 	conditions []metav1.Condition
 	fields     map[string]any // the kind's own
+	inventory  apply.Inventory
+	handled    string        // the last value of reconcileAnnotation
+	result     *apply.Result // of this reconciliation, nil if it did not come to that
+	isFrozen   bool          // what runs is not to be looked at
+	ended      bool          // there is nobody to write to
 }
 
 // newStatus starts from the status that cr has.
 func newStatus(cr *unstructured.Unstructured) *status {
-	s := &status{generation: cr.GetGeneration(), conditions: conditionsOf(cr)}
-	s.fields, _, _ = unstructured.NestedMap(cr.Object, "status")
-	delete(s.fields, "conditions")
-	delete(s.fields, "observedGeneration")
+	s := &status{generation: cr.GetGeneration(), observed: cr.GetGeneration()}
+	content, _, _ := unstructured.NestedFieldNoCopy(cr.Object, "status")
+	fields, _ := content.(map[string]any)
+	s.fields = maps.Clone(fields)
+	own := ownFields(cr)
+	s.conditions, s.inventory, s.handled = own.Conditions, own.Inventory, own.Handled
+	for _, field := range []string{fieldConditions, fieldObservedGeneration, fieldInventory, fieldHandled} {
+		delete(s.fields, field)
+	}
 	return s
 }
 
-func conditionsOf(cr *unstructured.Unstructured) []metav1.Condition {
+// own are the operator's fields of a status.
+type own struct {
+	Conditions []metav1.Condition `json:"conditions"`
+	Inventory  apply.Inventory    `json:"inventory"`
+	Handled    string             `json:"lastHandledReconcileAt"`
+	Observed   int64              `json:"observedGeneration"`
+}
+
+// ownFields returns the operator's fields of cr's status. What has another form than ours is nothing of ours: it is written anew.
+func ownFields(cr *unstructured.Unstructured) own {
 	var typed struct {
-		Status struct {
-			Conditions []metav1.Condition `json:"conditions"`
-		} `json:"status"`
+		Status own `json:"status"`
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(cr.Object, &typed); err != nil {
-		return nil // nothing of ours: it is written anew
+	status := map[string]any{"status": cr.Object["status"]}
+	if status["status"] == nil || runtime.DefaultUnstructuredConverter.FromUnstructured(status, &typed) != nil {
+		return own{}
 	}
-	return typed.Status.Conditions
+	return typed.Status
 }
 
-// report takes what the kind says of the observed pods.
-func (s *status) report(fields map[string]any) {
-	s.fields = fields
+func conditionsOf(cr *unstructured.Unstructured) []metav1.Condition { return ownFields(cr).Conditions }
+
+// pausedBy tells whether the custom resource's annotation says so.
+func (s *status) pausedBy(owner apply.Owner) bool {
+	if owner.GetAnnotations()[pausedAnnotation] != "true" {
+		s.remove(conditionPaused)
+		return false
+	}
+	s.set(conditionPaused, metav1.ConditionTrue, "PausedByAnnotation", "nothing is validated, applied or reported until the annotation "+pausedAnnotation+" goes")
+	s.isFrozen, s.observed = true, ownFields(owner.Unstructured).Observed
+	return true
 }
 
+// askedFor tells whether the custom resource's annotation asks for a reconciliation, and takes note of it.
+func (s *status) askedFor(owner apply.Owner) bool {
+	asked := owner.GetAnnotations()[reconcileAnnotation]
+	if asked == s.handled {
+		return false
+	}
+	s.handled = asked
+	return asked != ""
+}
+
+// isDelivered tells whether the status says that all objects of this generation were applied.
+func (s *status) isDelivered() bool {
+	for _, c := range []string{conditionValid, conditionApplied} {
+		found := meta.FindStatusCondition(s.conditions, c)
+		if found == nil || found.Status != metav1.ConditionTrue || found.ObservedGeneration != s.generation {
+			return false
+		}
+	}
+	return true
+}
+
+// live takes what an apply found and did.
+func (s *status) live(result apply.Result) { s.result = &result }
+
+// report takes what the kind says of what was observed.
+func (s *status) report(fields map[string]any) { s.fields = fields }
+
+// begun says that objects are about to be applied for the first time.
+func (s *status) begun() { s.reconciling("Applying", "objects are being applied") }
+
+// done says that the custom resource is about to be gone, and takes no status.
+func (s *status) done() { s.ended = true }
+
+// deletionBlocked says what holds up the deletion of the custom resource.
+func (s *status) deletionBlocked(err error) error {
+	s.isFrozen = true
+	s.reconciling("DeletionBlocked", err.Error())
+	return err
+}
 // invalid says that the spec breaks its schema, or that the schema itself failed. The user must act.
 func (s *status) invalid(err error) error {
 	reason := "SchemaFailed"
@@ -105,8 +184,16 @@ func (s *status) applyFailed(err error) error {
 	return err
 }
 
-func (s *status) applied() {
-	s.set(conditionApplied, metav1.ConditionTrue, "ObjectsApplied", "")
+// applied says that the objects are as rendered, but for what is left to others and what the cluster does not know.
+func (s *status) applied(result apply.Result, skipped missing) {
+	var parts []string
+	for _, c := range result.Yielded {
+		parts = append(parts, fmt.Sprintf("%s of %s is left to %s", c.Field, c.Object, c.Manager))
+	}
+	for _, o := range skipped {
+		parts = append(parts, fmt.Sprintf("%s is left out: the cluster does not know %s", kind.Describe(o), o.GetAPIVersion()))
+	}
+	s.set(conditionApplied, metav1.ConditionTrue, "ObjectsApplied", strings.Join(parts, "; "))
 }
 
 // health says how the workload fares.
@@ -116,9 +203,11 @@ func (s *status) health(h observe.Health) {
 	} else {
 		s.set(conditionAvailable, metav1.ConditionFalse, h.Reason, h.Message)
 	}
-	if h.Settled {
+	switch {
+	case !s.isDelivered(): // which matters more
+	case h.Settled:
 		s.settled()
-	} else {
+	default:
 		s.reconciling(h.Reason, h.Message)
 	}
 }
@@ -169,7 +258,9 @@ func (s *status) summarize() {
 
 // content returns the status as it is written.
 func (s *status) content() (map[string]any, error) {
-	s.summarize()
+	if meta.FindStatusCondition(s.conditions, conditionPaused) == nil {
+		s.summarize()
+	}
 	conditions := make([]any, 0, len(s.conditions))
 	for i := range s.conditions {
 		c, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&s.conditions[i])
@@ -182,68 +273,13 @@ func (s *status) content() (map[string]any, error) {
 	if content == nil {
 		content = map[string]any{}
 	}
-	content["observedGeneration"] = s.generation
-	content["conditions"] = conditions
+	content[fieldObservedGeneration] = s.observed
+	content[fieldConditions] = conditions
+	if s.handled != "" {
+		content[fieldHandled] = s.handled
+	}
+	if len(s.inventory) > 0 {
+		content[fieldInventory] = s.inventory.Unstructured()
+	}
 	return content, nil
-}
-
-// statusWriter is the one writer of status.
-type statusWriter struct {
-	client client.Client
-
-	mu sync.Mutex
-	// written holds custom resources as our last write left them, until the cache has caught up: a status computed from an
-	// older one would undo or miss a change.
-	written map[Request]*unstructured.Unstructured
-}
-
-func newStatusWriter(c client.Client) *statusWriter {
-	return &statusWriter{client: c, written: map[Request]*unstructured.Unstructured{}}
-}
-
-// newest returns the newer of cached and what was last written.
-func (w *statusWriter) newest(req Request, cached *unstructured.Unstructured) *unstructured.Unstructured {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	written := w.written[req]
-	if written == nil {
-		return cached
-	}
-	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), written.GetResourceVersion())
-	if err != nil || order >= 0 || cached.GetUID() != written.GetUID() {
-		delete(w.written, req)
-		return cached
-	}
-	return written.DeepCopy()
-}
-
-func (w *statusWriter) forget(req Request) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.written, req)
-}
-
-// write patches the status of cr to s unless it is so already, and returns the conditions before and after. A custom
-// resource that is gone needs no status.
-func (w *statusWriter) write(ctx context.Context, cr *unstructured.Unstructured, s *status) (before, after []metav1.Condition, err error) {
-	content, err := s.content()
-	if err != nil {
-		return nil, nil, err
-	}
-	if equality.Semantic.DeepEqual(cr.Object["status"], any(content)) {
-		return nil, nil, nil
-	}
-	before = conditionsOf(cr)
-	updated := cr.DeepCopy()
-	updated.Object["status"] = content
-	if err := w.client.Status().Patch(ctx, updated, client.MergeFrom(cr), client.FieldOwner(kind.Manager)); err != nil {
-		if client.IgnoreNotFound(err) == nil {
-			return nil, nil, nil
-		}
-		return nil, nil, fmt.Errorf("patching status: %w", err)
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.written[requestFor(cr)] = updated
-	return before, s.conditions, nil
 }

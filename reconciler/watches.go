@@ -3,21 +3,27 @@ package reconciler
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
+	"time"
 
+	"github.com/go-logr/logr"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/example/memcached-operator/reconciler/apply"
 	"github.com/example/memcached-operator/reconciler/kind"
@@ -30,47 +36,38 @@ type Request struct {
 	types.NamespacedName
 }
 
-// String returns "Memcached.cache.example.com namespace/name".
+// String returns "Kind.group namespace/name".
 func (r Request) String() string { return r.GroupKind.String() + " " + r.NamespacedName.String() }
 
 func requestFor(cr client.Object) Request {
 	return Request{cr.GetObjectKind().GroupVersionKind().GroupKind(), client.ObjectKeyFromObject(cr)}
 }
 
-// kinds are the served kinds.
-type kinds map[schema.GroupKind]*kind.Kind
-
-// owners returns the custom resource whose owner label o bears. The label rather than the owner reference says it, so that an
-// object that lost its reference is found, too.
-func (ks kinds) owners(_ context.Context, o client.Object) []Request {
-	var out []Request
-	for gk, k := range ks {
-		if name := o.GetLabels()[k.OwnerLabel()]; name != "" {
-			out = append(out, Request{gk, types.NamespacedName{Namespace: o.GetNamespace(), Name: name}})
-		}
-	}
-	return out
-}
-
-// CacheOptions returns what the manager's cache must hold for kinds, in namespaces (all if there are none): their custom
-// resources, and of everything else only what bears our label, without managed fields and pods without what is not looked at.
-func CacheOptions(served []*kind.Kind, namespaces []string) cache.Options {
-	options := cache.Options{
+// CacheOptions returns what the manager's cache holds, in namespaces (all if there are none): of every kind of objects that
+// someone asks for, only what bears our label, without managed fields, and pods and jobs without what is not looked at. Custom
+// resources are in a cache of their own.
+func CacheOptions(namespaces []string) cache.Options {
+	return cache.Options{
 		DefaultLabelSelector:        labels.SelectorFromSet(labels.Set{kind.ManagedByLabel: kind.Manager}),
 		DefaultTransform:            cache.TransformStripManagedFields(),
+		DefaultNamespaces:           cacheNamespaces(namespaces),
 		ReaderFailOnMissingInformer: true,
-		ByObject:                    map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: observe.StripPod}},
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Pod{}:  {Transform: observe.StripPod},
+			&batchv1.Job{}: {Transform: observe.StripJob},
+		},
 	}
-	for _, k := range served {
-		options.ByObject[prototype(k.GVK())] = cache.ByObject{Label: labels.Everything()}
+}
+
+func cacheNamespaces(namespaces []string) map[string]cache.Config {
+	if len(namespaces) == 0 {
+		return nil
 	}
+	out := map[string]cache.Config{}
 	for _, ns := range namespaces {
-		if options.DefaultNamespaces == nil {
-			options.DefaultNamespaces = map[string]cache.Config{}
-		}
-		options.DefaultNamespaces[ns] = cache.Config{}
+		out[ns] = cache.Config{}
 	}
-	return options
+	return out
 }
 
 func prototype(gvk schema.GroupVersionKind) *unstructured.Unstructured {
@@ -79,69 +76,353 @@ func prototype(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 	return u
 }
 
-// watcher starts watches.
-type watcher interface {
-	// watch makes the changes of objects of these kinds bring their custom resources back.
-	watch(ctx context.Context, objects []*unstructured.Unstructured) error
-	// watchPods does so for pods.
-	watchPods(ctx context.Context) error
+// settleTime is how long a change of a pod or of an object's status waits for others to come: a rollout brings many at a time.
+const settleTime = 300 * time.Millisecond
+
+// missingPeriod is how often the API server is asked for a kind that is needed and not installed.
+const missingPeriod = 10 * time.Second
+
+// ownerIndex finds pods and jobs by the owner label, as "<label>=<custom resource>".
+const ownerIndex = "owner"
+
+// observedKinds are what a kind may observe beside its objects.
+var observedKinds = map[string]schema.GroupVersionKind{
+	kind.ObservePods: corev1.SchemeGroupVersion.WithKind("Pod"),
+	kind.ObserveJobs: batchv1.SchemeGroupVersion.WithKind("Job"),
 }
 
-// dynamicWatcher watches a kind from the moment when the first custom resource has an object of it.
-type dynamicWatcher struct {
-	controller controller.TypedController[Request]
-	kinds      kinds
-	cache      cache.Cache
+// watcher is what a reconciliation needs of the watches.
+type watcher interface {
+	// use makes the changes of objects of gvks bring the custom resource req back, and no longer those of others. It returns
+	// those that the cluster does not know; their appearance brings req back, too.
+	use(ctx context.Context, req Request, gvks []schema.GroupVersionKind) (missing []schema.GroupVersionKind, err error)
+	// drop says that req is gone.
+	drop(req Request)
+}
+
+// watches has the watches: of custom resources for as long as their kind is served, of objects for as long as a custom
+// resource may have some.
+type watches struct {
+	kinds      *registry
+	objects    cache.Cache
+	crs        cache.Cache
 	live       client.Reader
-	scheme     *runtime.Scheme
+	mapper     meta.RESTMapper
+	client     client.Client // for its scheme
 	namespaces []string
+	log        logr.Logger
+	queue      workqueue.TypedRateLimitingInterface[Request]
 
 	mu      sync.Mutex
-	started map[schema.GroupVersionKind]bool
+	uses    map[Request][]schema.GroupVersionKind // sorted
+	started map[schema.GroupVersionKind]*watch
+	missing map[schema.GroupVersionKind]bool
+	served  map[schema.GroupKind]*watch // of custom resources
 }
 
-func (w *dynamicWatcher) watch(ctx context.Context, objects []*unstructured.Unstructured) error {
-	for _, o := range objects {
-		if err := w.start(ctx, o.GroupVersionKind()); err != nil {
+// watch is a running watch.
+type watch struct {
+	gvk      schema.GroupVersionKind
+	informer cache.Informer
+	handler  toolscache.ResourceEventHandlerRegistration
+	users    int
+}
+
+// start is a source of the controller: it learns the queue, and watches the custom resources of the kinds that are served.
+func (w *watches) start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[Request]) error {
+	w.queue = queue
+	for _, k := range w.kinds.all() {
+		if err := w.serve(ctx, k); err != nil {
 			return err
 		}
 	}
+	go w.lookForMissing(ctx)
 	return nil
 }
 
-func (w *dynamicWatcher) watchPods(ctx context.Context) error {
-	return w.start(ctx, corev1.SchemeGroupVersion.WithKind("Pod"))
-}
-
-func (w *dynamicWatcher) start(ctx context.Context, gvk schema.GroupVersionKind) error {
+// serve watches the custom resources of k: their creation and deletion, and changes of spec, annotations and finalizers. A
+// change of status is our own.
+func (w *watches) serve(ctx context.Context, k *kind.Kind) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.started[gvk] {
+	gk := k.GVK().GroupKind()
+	if running := w.served[gk]; running != nil {
+		if running.gvk == k.GVK() {
+			return nil
+		}
+		w.end(ctx, w.crs, running)
+		delete(w.served, gk)
+	}
+	informer, err := w.crs.GetInformer(ctx, prototype(k.GVK()), cache.BlockUntilSynced(false))
+	if meta.IsNoMatchError(err) {
+		w.log.Info("Waiting for the CustomResourceDefinition", "kind", gk.String(), "version", k.Names.Version)
+		w.missing[k.GVK()] = true
 		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("watching %s: %w", k.Names.Plural, err)
+	}
+	registration, err := informer.AddEventHandler(w.handleCustomResources(gk))
+	if err != nil {
+		return fmt.Errorf("watching %s: %w", k.Names.Plural, err)
+	}
+	w.served[gk] = &watch{gvk: k.GVK(), informer: informer, handler: registration}
+	return nil
+}
+
+// retire ends the watch of the custom resources of a kind.
+func (w *watches) retire(ctx context.Context, gk schema.GroupKind) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if running := w.served[gk]; running != nil {
+		w.end(ctx, w.crs, running)
+		delete(w.served, gk)
+	}
+}
+
+func (w *watches) handleCustomResources(gk schema.GroupKind) toolscache.ResourceEventHandler {
+	request := func(o client.Object) Request { return Request{gk, client.ObjectKeyFromObject(o)} }
+	return toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(o any, initial bool) {
+			if cr, ok := o.(client.Object); ok {
+				w.enqueue(0, priorityOf(initial), request(cr))
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			old, ok := before.(client.Object)
+			cr, ok2 := after.(client.Object)
+			if ok && ok2 && (old.GetGeneration() != cr.GetGeneration() || old.GetUID() != cr.GetUID() ||
+				!maps.Equal(old.GetAnnotations(), cr.GetAnnotations()) ||
+				!slices.Equal(old.GetFinalizers(), cr.GetFinalizers()) ||
+				old.GetDeletionTimestamp().IsZero() != cr.GetDeletionTimestamp().IsZero()) {
+				w.enqueue(0, 0, request(cr))
+			}
+		},
+		DeleteFunc: func(o any) {
+			if tombstone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+				o = tombstone.Obj
+			}
+			if cr, ok := o.(client.Object); ok {
+				w.enqueue(0, 0, request(cr))
+			}
+		},
+	}
+}
+
+// priorityOf lets the changes of a running cluster go before the crowd of a start.
+func priorityOf(initial bool) int {
+	if initial {
+		return handler.LowPriority
+	}
+	return 0
+}
+
+// handleObjects brings back the custom resources of the objects that change. Those that are there at the start bring nobody:
+// whoever started the watch is at work, and looks at them.
+func (w *watches) handleObjects() toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(o any, initial bool) {
+			if object, ok := o.(client.Object); ok && !initial {
+				w.enqueue(settleTime, 0, w.owners(object)...)
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			old, ok := before.(client.Object)
+			object, ok2 := after.(client.Object)
+			if !ok || !ok2 || old.GetResourceVersion() == object.GetResourceVersion() {
+				return
+			}
+			w.enqueue(patience(old, object), 0, w.owners(object)...)
+			if !maps.Equal(old.GetLabels(), object.GetLabels()) {
+				w.enqueue(0, 0, w.owners(old)...)
+			}
+		},
+		DeleteFunc: func(o any) {
+			if tombstone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+				o = tombstone.Obj
+			}
+			if object, ok := o.(client.Object); ok {
+				w.enqueue(patience(nil, object), 0, w.owners(object)...)
+			}
+		},
+	}
+}
+
+// patience returns how long the change of an object may wait: no time if it may have been changed or deleted by somebody else,
+// settleTime if it is a pod, a job, or only the object's status is news.
+func patience(old, object client.Object) time.Duration {
+	switch object.(type) {
+	case *corev1.Pod, *batchv1.Job:
+		return settleTime
+	}
+	if old != nil && object.GetGeneration() > 0 && old.GetGeneration() == object.GetGeneration() &&
+		maps.Equal(old.GetLabels(), object.GetLabels()) && old.GetDeletionTimestamp().IsZero() == object.GetDeletionTimestamp().IsZero() {
+		return settleTime
+	}
+	return 0
+}
+
+func (w *watches) enqueue(after time.Duration, priority int, requests ...Request) {
+	if queue, ok := w.queue.(priorityqueue.PriorityQueue[Request]); ok {
+		queue.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: &priority}, requests...)
+		return
+	}
+	for _, req := range requests {
+		w.queue.AddAfter(req, after)
+	}
+}
+
+// owners returns the custom resource whose owner label o bears. The label rather than the owner reference says it, so that an
+// object that lost its reference is found, too. The annotation says the namespace of a custom resource with objects elsewhere.
+func (w *watches) owners(o client.Object) []Request {
+	var out []Request
+	objectLabels := o.GetLabels()
+	for _, k := range w.kinds.all() {
+		name := objectLabels[k.OwnerLabel()]
+		if name == "" {
+			continue
+		}
+		req := Request{k.GVK().GroupKind(), types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}
+		if owner, found := o.GetAnnotations()[kind.OwnerAnnotation]; found {
+			req.Namespace, _, _ = strings.Cut(owner, "/")
+		}
+		if k.Scope == kind.ScopeCluster {
+			req.Namespace = ""
+		}
+		out = append(out, req)
+	}
+	return out
+}
+
+// use implements watcher.
+func (w *watches) use(ctx context.Context, req Request, gvks []schema.GroupVersionKind) (missing []schema.GroupVersionKind, err error) {
+	gvks = slices.Clone(gvks)
+	slices.SortFunc(gvks, func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) })
+	gvks = slices.Compact(gvks)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before := w.uses[req]
+	if !slices.Equal(before, gvks) {
+		w.uses[req] = gvks
+		w.count(gvks, 1)
+		w.count(before, -1)
+	}
+	for _, gvk := range gvks {
+		if w.missing[gvk] {
+			missing = append(missing, gvk)
+			continue
+		}
+		if w.started[gvk] != nil {
+			continue
+		}
+		found, err := w.begin(ctx, gvk)
+		if err != nil {
+			return missing, apply.NewError(gvk.Kind+"s", err)
+		}
+		if !found {
+			w.missing[gvk] = true
+			missing = append(missing, gvk)
+		}
+	}
+	w.release(ctx)
+	return missing, nil
+}
+
+// drop implements watcher.
+func (w *watches) drop(req Request) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.count(w.uses[req], -1)
+	delete(w.uses, req)
+	w.release(context.Background())
+}
+
+func (w *watches) count(gvks []schema.GroupVersionKind, by int) {
+	for _, gvk := range gvks {
+		if running := w.started[gvk]; running != nil {
+			running.users += by
+		}
+	}
+}
+
+// release ends the watches that nobody uses any more.
+func (w *watches) release(ctx context.Context) {
+	for gvk, running := range w.started {
+		if running.users <= 0 {
+			w.end(ctx, w.objects, running)
+			delete(w.started, gvk)
+			w.log.Info("Ended watch", "watched", gvk.String())
+		}
+	}
+}
+
+func (w *watches) end(ctx context.Context, from cache.Cache, running *watch) {
+	if err := running.informer.RemoveEventHandler(running.handler); err != nil {
+		w.log.Error(err, "Could not remove an event handler", "watched", running.gvk.String())
+	}
+	if err := from.RemoveInformer(ctx, apply.NewObject(w.client.Scheme(), running.gvk)); err != nil {
+		w.log.Error(err, "Could not end a watch", "watched", running.gvk.String())
+	}
+}
+
+// begin watches objects of one kind. It returns false if the cluster does not know it.
+func (w *watches) begin(ctx context.Context, gvk schema.GroupVersionKind) (found bool, err error) {
+	if _, err := w.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); meta.IsNoMatchError(err) {
+		return false, nil
+	} else if err != nil {
+		return false, err
 	}
 	// A watch that may not list would be retried in the dark for ever, and every read of the cache would wait for it.
 	// Asking first turns that into an error that says what is missing.
 	if err := w.probe(ctx, gvk); err != nil {
-		return apply.NewError(gvk.Kind+"s", err)
+		return false, err
 	}
-	object := apply.NewObject(w.scheme, gvk)
-	changed := predicate.ResourceVersionChangedPredicate{}
-	if err := w.controller.Watch(source.TypedKind(w.cache, object, enqueueOwners(w.kinds), predicate.Predicate(changed))); err != nil {
-		return fmt.Errorf("watching %s: %w", gvk.Kind, err)
+	object := apply.NewObject(w.client.Scheme(), gvk)
+	if isObserved(gvk) {
+		if err := w.objects.IndexField(ctx, object, ownerIndex, ownerLabels); err != nil {
+			return false, fmt.Errorf("indexing %s: %w", gvk.Kind, err)
+		}
 	}
-	w.started[gvk] = true // even if the cache fills too slowly now: a second Watch would add a second handler
-	if _, err := w.cache.GetInformer(ctx, object, cache.BlockUntilSynced(true)); err != nil {
-		return fmt.Errorf("filling the cache of %s: %w", gvk.Kind, err)
+	informer, err := w.objects.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+	if err != nil {
+		return false, fmt.Errorf("watching %s: %w", gvk.Kind, err)
 	}
-	return nil
+	registration, err := informer.AddEventHandler(w.handleObjects())
+	if err != nil {
+		return false, fmt.Errorf("watching %s: %w", gvk.Kind, err)
+	}
+	running := &watch{gvk: gvk, informer: informer, handler: registration}
+	for _, used := range w.uses {
+		if slices.Contains(used, gvk) {
+			running.users++
+		}
+	}
+	w.started[gvk] = running // even if the cache fills too slowly now
+	w.log.Info("Began watch", "watched", gvk.String())
+	if !toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		return false, fmt.Errorf("filling the cache of %s: %w", gvk.Kind, context.Cause(ctx))
+	}
+	return true, nil
 }
 
-func enqueueOwners(ks kinds) handler.TypedEventHandler[client.Object, Request] {
-	return handler.TypedEnqueueRequestsFromMapFunc(ks.owners)
+func isObserved(gvk schema.GroupVersionKind) bool {
+	return slices.Contains(slices.Collect(maps.Values(observedKinds)), gvk)
+}
+
+// ownerLabels returns the labels of o that may be owner labels. Which of them are is not known here: kinds come and go, and an
+// index is for good.
+func ownerLabels(o client.Object) []string {
+	var out []string
+	for key, value := range o.GetLabels() {
+		if prefix, _, found := strings.Cut(key, "/"); found && !strings.HasSuffix(prefix, "kubernetes.io") {
+			out = append(out, key+"="+value)
+		}
+	}
+	return out
 }
 
 // probe lists at most one object in each namespace.
-func (w *dynamicWatcher) probe(ctx context.Context, gvk schema.GroupVersionKind) error {
+func (w *watches) probe(ctx context.Context, gvk schema.GroupVersionKind) error {
 	namespaces := w.namespaces
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
@@ -156,13 +437,55 @@ func (w *dynamicWatcher) probe(ctx context.Context, gvk schema.GroupVersionKind)
 	return nil
 }
 
-// watchKind watches the custom resources of k: their creation and deletion, and changes of spec and annotations. A change of
-// status is our own.
-func watchKind(c controller.TypedController[Request], ca cache.Cache, k *kind.Kind) error {
-	gk := k.GVK().GroupKind()
-	enqueue := handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []Request {
-		return []Request{{gk, client.ObjectKeyFromObject(o)}}
+// lookForMissing asks for the kinds that were needed and not installed, until they are. A watch of CustomResourceDefinitions
+// would tell sooner, and need a right in the whole cluster.
+func (w *watches) lookForMissing(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(missingPeriod):
+		}
+		for _, gvk := range w.wantedKinds() {
+			if _, err := w.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil {
+				w.appeared(ctx, gvk)
+			}
+		}
+	}
+}
+
+// wantedKinds returns the kinds that are missing, and forgets those that nobody wants any more.
+func (w *watches) wantedKinds() []schema.GroupVersionKind {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	maps.DeleteFunc(w.missing, func(gvk schema.GroupVersionKind, _ bool) bool {
+		k := w.kinds.get(gvk.GroupKind())
+		return (k == nil || k.GVK() != gvk) && len(w.users(gvk)) == 0
 	})
-	changed := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
-	return c.Watch(source.TypedKind[client.Object](ca, prototype(k.GVK()), enqueue, changed))
+	return slices.Collect(maps.Keys(w.missing))
+}
+
+func (w *watches) users(gvk schema.GroupVersionKind) []Request {
+	var out []Request
+	for req, used := range w.uses {
+		if slices.Contains(used, gvk) {
+			out = append(out, req)
+		}
+	}
+	return out
+}
+
+// appeared serves a kind, or brings back the custom resources that wait for it.
+func (w *watches) appeared(ctx context.Context, gvk schema.GroupVersionKind) {
+	w.mu.Lock()
+	delete(w.missing, gvk)
+	users := w.users(gvk)
+	w.mu.Unlock()
+	w.log.Info("Found a kind that was missing", "watched", gvk.String())
+	if k := w.kinds.get(gvk.GroupKind()); k != nil && k.GVK() == gvk {
+		if err := w.serve(ctx, k); err != nil {
+			w.log.Error(err, "Could not watch custom resources", "kind", gvk.GroupKind().String())
+		}
+	}
+	w.enqueue(0, 0, users...)
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"go.uber.org/zap/zapcore"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,6 +38,8 @@ func run(ctx context.Context) error {
 		secureMetrics, leaderElect             bool
 		leaderElectionNamespace, namespaceList string
 		concurrency                            int
+		resync                                 time.Duration
+		pprofAddr                              string
 	)
 	// What a user got wrong is an error, too, and a stack tells nothing of it.
 	logOptions := zap.Options{StacktraceLevel: zapcore.PanicLevel}
@@ -50,6 +51,8 @@ func run(ctx context.Context) error {
 	flag.StringVar(&leaderElectionNamespace, "leader-election-namespace", "", "Namespace of the lease; the manager's own in a cluster.")
 	flag.StringVar(&namespaceList, "watch-namespaces", "", "Namespaces whose custom resources are served, separated by commas; empty means all.")
 	flag.IntVar(&concurrency, "max-concurrent-reconciles", 4, "How many custom resources are worked on at a time.")
+	flag.DurationVar(&resync, "resync-period", time.Hour, "About how often each custom resource is looked at without a reason, as a safety net.")
+	flag.StringVar(&pprofAddr, "pprof-bind-address", "", "Address of the endpoint /debug/pprof/, which asks nobody who they are; empty turns it off.")
 	logOptions.BindFlags(flag.CommandLine)
 	flag.Parse()
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logOptions)))
@@ -73,23 +76,21 @@ func run(ctx context.Context) error {
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                  scheme.Scheme,
-		Cache:                   reconciler.CacheOptions(kinds, namespaces),
+		Cache:                   reconciler.CacheOptions(namespaces),
 		Client:                  client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 		Metrics:                 metrics,
 		HealthProbeBindAddress:  probeAddr,
+		PprofBindAddress:        pprofAddr,
 		LeaderElection:          leaderElect,
 		LeaderElectionID:        "memcached-operator.example.com",
 		LeaderElectionNamespace: leaderElectionNamespace,
 		// The process ends right after the manager, so that the lease may be given up at once.
 		LeaderElectionReleaseOnCancel: true,
 	})
-	if meta.IsNoMatchError(err) {
-		return fmt.Errorf("finding the kinds in the cluster: %w: install the CustomResourceDefinitions first (make install)", err)
-	}
 	if err != nil {
 		return fmt.Errorf("creating the manager: %w", err)
 	}
-	if err := reconciler.Register(mgr, reconciler.Options{Kinds: kinds, Namespaces: namespaces, MaxConcurrentReconciles: concurrency}); err != nil {
+	if err := reconciler.Register(mgr, reconciler.Options{Kinds: kinds, Namespaces: namespaces, MaxConcurrentReconciles: concurrency, Resync: resync}); err != nil {
 		return err
 	}
 	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("cache", cacheSynced(mgr))); err != nil {

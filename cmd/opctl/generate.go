@@ -89,7 +89,7 @@ func role(kinds map[string]*kind.Kind, objects map[schema.GroupVersionKind]bool)
 	}
 	for _, group := range slices.Sorted(maps.Keys(written)) {
 		slices.Sort(written[group])
-		add(group, slices.Compact(written[group]), "get", "list", "watch", "create", "patch")
+		add(group, slices.Compact(written[group]), "get", "list", "watch", "create", "patch", "delete")
 	}
 	for _, group := range slices.Sorted(maps.Keys(watched)) {
 		add(group, watched[group], "list", "watch")

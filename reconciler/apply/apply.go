@@ -1,43 +1,43 @@
-// Package apply delivers objects by server-side apply. It is the only room of the house that writes them. An object that
-// already is what we would apply costs no call: the last application is remembered on the object itself, in an annotation, so
-// that a restart of the operator writes nothing either.
+// Package apply delivers objects by server-side apply. It is the only room of the house that writes them.
+//
+//	apply.go      the objects of a custom resource, one after another
+//	owner.go      whose an object is
+//	known.go      what is remembered of objects, and when there is nothing to do
+//	conflict.go   whose a field is
+//	inventory.go  which objects a custom resource has had, and the deletion of those that it no longer wants
+//	reason.go     errors
+//
+// An object that already is what we would apply costs no call: the last application is remembered on the object itself, in
+// an annotation, so that a restart of the operator writes nothing either.
 package apply
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/example/memcached-operator/reconciler/kind"
 )
 
-// DigestAnnotation holds the digest of what was last applied to an object: 32 hexadecimal digits.
-const DigestAnnotation = "memcached-operator.example.com/applied-digest"
-
-// Applier applies the objects of custom resources. It is safe for concurrent use, one custom resource at a time.
+// Applier applies and deletes the objects of custom resources. It is safe for concurrent use, one custom resource at a time.
 type Applier struct {
 	client client.Client // reads from the cache
 	live   client.Reader // reads from the API server
+	now    func() time.Time
 
-	mu sync.Mutex
-	// recent holds, by custom resource and object, what the cache cannot tell: see memory.
-	recent map[objectID]map[objectID]memory
+	mu    sync.Mutex
+	known map[objectID]*record // by custom resource
 }
 
 // objectID names an object in the cluster.
@@ -46,150 +46,235 @@ type objectID struct {
 	types.NamespacedName
 }
 
-// memory is what an apply taught us about an object. It is kept while the cache has not seen that apply, and for good only if
-// the API server stores a field otherwise than we wrote it.
-type memory struct {
-	digest          string
-	resourceVersion string
-	residue         []string // the differences that the API server left, which are no drift
-}
-
 // New returns an Applier that writes through c, looks at objects in c's cache, and asks live where the cache cannot know.
 func New(c client.Client, live client.Reader) *Applier {
-	return &Applier{client: c, live: live, recent: map[objectID]map[objectID]memory{}}
+	return &Applier{client: c, live: live, now: time.Now, known: map[objectID]*record{}}
 }
 
-// Result is what Apply found and did.
+// Result is what Apply found and did. Objects are named as in "Deployment cache", in the order of the writes.
 type Result struct {
-	// Live are the objects as the cluster has them now, as far as they could be applied.
-	Live []*unstructured.Unstructured
-	// Created and Updated name the objects that were written ("Deployment cache"), in the order of the writes.
-	Created, Updated []string
+	// Live are the objects as the cluster has them now, as far as they are ours: typed where the client's scheme knows them.
+	// They may be the cache's own and are not to be changed.
+	Live []client.Object
+	// Unchanged is how many objects needed no call. Behind is how many more we wrote lately that the cache does not yet show as
+	// we left them; an event will follow.
+	Unchanged, Behind int
+	// Created, Updated, Adopted and Recreated name the objects that were written. One that was recreated is deleted at first;
+	// its end brings the custom resource back.
+	Created, Updated, Adopted, Recreated []string
+	// Forced are the fields that were taken back just now; Yielded those that are left to another manager.
+	Forced, Yielded []Conflict
 }
 
-// Apply makes the cluster's objects what objects say, in their order, with owner as their controller. Fields of other
-// managers stay; fields that objects set are taken back from whoever changed them. An object that is not owner's is left
-// alone. It goes on after an object that fails, unless the namespace is on its way out; the error joins one *Error for each
-// that failed.
-func (a *Applier) Apply(ctx context.Context, owner *unstructured.Unstructured, objects []*unstructured.Unstructured) (Result, error) {
+// Apply makes the cluster's objects what objects say, in their order, as the custom resource's own. Fields that objects do not
+// set stay as they are; fields that they set are taken back from whoever changed them, unless the kind's policies say
+// otherwise. An object that is not the custom resource's is left alone. Apply goes on after an object that fails, unless the
+// namespace is on its way out; the error joins one *Error for each that failed.
+func (a *Applier) Apply(ctx context.Context, owner Owner, objects []*unstructured.Unstructured) (Result, error) {
 	var result Result
 	var errs []error
 	for _, o := range objects {
-		live, done, err := a.applyOne(ctx, owner, o)
-		if err != nil {
-			failure := NewError(kind.Describe(o), err)
-			errs = append(errs, failure)
-			if failure.Reason == ReasonNamespaceTerminating {
-				break
-			}
+		err := a.applyOne(ctx, owner, o, &result)
+		if err == nil {
 			continue
 		}
-		result.Live = append(result.Live, live)
-		switch done {
-		case created:
-			result.Created = append(result.Created, kind.Describe(o))
-		case updated:
-			result.Updated = append(result.Updated, kind.Describe(o))
+		failure := NewError(kind.Describe(o), err)
+		errs = append(errs, failure)
+		if failure.Reason == ReasonNamespaceTerminating {
+			break
 		}
 	}
 	return result, errors.Join(errs...)
 }
 
-// Forget drops what is remembered of a custom resource that is gone.
-func (a *Applier) Forget(owner schema.GroupKind, name types.NamespacedName) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.recent, objectID{owner, name})
-}
-
-type outcome int
-
-const (
-	unchanged outcome = iota
-	created
-	updated
-)
-
-func (a *Applier) applyOne(ctx context.Context, owner, object *unstructured.Unstructured) (live *unstructured.Unstructured, done outcome, err error) {
-	if err := a.checkScope(object); err != nil {
-		return nil, unchanged, err
+func (a *Applier) applyOne(ctx context.Context, owner Owner, object *unstructured.Unstructured, result *Result) error {
+	if err := a.checkScope(owner, object); err != nil {
+		return err
 	}
-	want, digest, err := prepare(owner, object)
+	w, err := newWish(owner, object)
 	if err != nil {
-		return nil, unchanged, err
+		return err
 	}
-	live, err = a.cached(ctx, want)
+	live, err := a.cached(ctx, w.object.GroupVersionKind(), w.id().NamespacedName)
 	if err != nil {
-		return nil, unchanged, err
+		return err
 	}
 	if live == nil {
 		// Not there, not labelled as ours, or not yet seen by the cache.
-		if live, err = a.uncached(ctx, want); err != nil {
-			return nil, unchanged, err
+		created, err := a.create(ctx, w)
+		if err == nil {
+			result.Created = append(result.Created, w.String())
+			result.Live = append(result.Live, created)
+			return nil
+		}
+		if !isTaken(err) {
+			return err
+		}
+		taken := err
+		if live, err = a.uncached(ctx, w); apierrors.IsNotFound(err) {
+			return taken // a conflict of another sort, such as over the counters of a quota
+		} else if err != nil {
+			return err
 		}
 	}
-	done = created
-	if live != nil {
-		done = updated
-		if live.GetDeletionTimestamp() != nil || isLeftover(owner, live) {
-			return nil, unchanged, errTerminating
-		}
-		if !metav1.IsControlledBy(live, owner) {
-			return nil, unchanged, &notOursError{live}
-		}
-		drift := a.drift(owner, want, live, digest)
-		if len(drift) == 0 {
-			return live, unchanged, nil
-		}
-		logf.FromContext(ctx).V(1).Info("Found drift", "object", kind.Describe(want), "fields", drift)
-	}
-	applied := want.DeepCopy()
-	if err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(kind.Manager), client.ForceOwnership); err != nil {
-		return nil, unchanged, err
-	}
-	applied.SetManagedFields(nil)
-	a.remember(owner, want, memory{digest, applied.GetResourceVersion(), differences(want.Object, applied.Object)})
-	logf.FromContext(ctx).Info("Applied object", "object", kind.Describe(want), "created", done == created)
-	return applied, done, nil
+	return a.update(ctx, w, live, result)
 }
 
-// checkScope refuses kinds that the API server does not know or that live outside namespaces.
-func (a *Applier) checkScope(object *unstructured.Unstructured) error {
+// create applies w if no object of that name exists, in one call: a resource version that no object can have makes the API
+// server refuse the change of an existing one, see isTaken.
+func (a *Applier) create(ctx context.Context, w *wish) (*unstructured.Unstructured, error) {
+	applied := w.object.DeepCopy()
+	applied.SetResourceVersion("1") // etcd's first revision is never an object's
+	if err := a.send(ctx, applied, client.ForceOwnership); err != nil {
+		return nil, err
+	}
+	a.learn(w, applied, knowledge{digest: w.digest, residue: differences(w.object.Object, applied.Object)})
+	logf.FromContext(ctx).Info("Created object", "object", w.String())
+	return applied, nil
+}
+
+// isTaken tells whether create failed since an object of that name exists.
+func isTaken(err error) bool { return apierrors.IsConflict(err) }
+
+// update makes live, an existing object, what w says.
+func (a *Applier) update(ctx context.Context, w *wish, live client.Object, result *Result) error {
+	relation := w.owner.relationTo(live)
+	switch {
+	case live.GetDeletionTimestamp() != nil || relation == leftover:
+		return errTerminating
+	case relation == foreign:
+		return &notOursError{live}
+	}
+	known := a.recall(w)
+	if known.digest == w.digest && known.isNews(live) == nothing {
+		result.unchanged(live, known)
+		return known.err()
+	}
+	if known.digest == w.digest && known.isNews(live) == outdated {
+		result.Behind++
+		return known.err()
+	}
+	content, err := a.unstructured(live)
+	if err != nil {
+		return err
+	}
+	drift := differences(w.object.Object, content.Object)
+	if known.explains(w, drift) {
+		known.digest = w.digest
+		a.learn(w, live, known)
+		result.unchanged(live, known)
+		return known.err()
+	}
+	if err := known.tooOften(a.now(), w, drift); err != nil {
+		result.Live = append(result.Live, live)
+		return err
+	}
+	logf.FromContext(ctx).V(1).Info("Found drift", "object", w.String(), "fields", drift)
+	written, err := a.write(ctx, w, content, &known, result)
+	if err != nil {
+		result.Live = append(result.Live, live)
+		return a.recreateIfAllowed(ctx, w, content, drift, err, result)
+	}
+	result.Live = append(result.Live, written)
+	known.applied(a.now(), w, drift)
+	known.digest, known.residue = w.digest, differences(w.object.Object, written.Object)
+	a.learn(w, written, known)
+	if written == content { // all that differs is left to others
+		result.Unchanged++
+		return known.err()
+	}
+	name := w.String()
+	if relation == ours {
+		result.Updated = append(result.Updated, name)
+	} else {
+		result.Adopted = append(result.Adopted, name)
+	}
+	logf.FromContext(ctx).Info("Updated object", "object", name, "adopted", relation != ours)
+	return known.err()
+}
+
+func (r *Result) unchanged(live client.Object, known knowledge) {
+	r.Live = append(r.Live, live)
+	r.Unchanged++
+	r.Yielded = append(r.Yielded, known.yielded...)
+}
+
+// write applies w over live and returns what is there then: live itself if all that differs is left to other managers. It asks
+// first and forces later, so that what is taken from others is known by name.
+func (a *Applier) write(ctx context.Context, w *wish, live *unstructured.Unstructured, known *knowledge, result *Result) (*unstructured.Unstructured, error) {
+	known.yielded, known.reported, known.forced = nil, nil, nil
+	applied := w.object.DeepCopy()
+	// The object could be deleted, and another of its name made, between our look and our write.
+	applied.SetUID(live.GetUID())
+	err := a.send(ctx, applied)
+	conflicts := conflictsIn(w, err)
+	if len(conflicts) == 0 {
+		return applied, err
+	}
+	applied = w.object.DeepCopy()
+	applied.SetUID(live.GetUID())
+	forced := false
+	for _, c := range conflicts {
+		switch w.owner.Kind.Policies.ConflictOf(w.object.GroupVersionKind().GroupKind(), c.Field, c.Manager) {
+		case kind.ConflictYield:
+			known.yielded = append(known.yielded, c)
+			c.removeFrom(applied)
+		case kind.ConflictReport:
+			known.reported = append(known.reported, c)
+			c.removeFrom(applied)
+		default:
+			forced = true
+			known.forced = append(known.forced, c)
+			result.Forced = append(result.Forced, c)
+		}
+	}
+	result.Yielded = append(result.Yielded, known.yielded...)
+	if !forced && len(differences(applied.Object, live.Object)) == 0 {
+		return live, nil
+	}
+	return applied, a.send(ctx, applied, client.ForceOwnership)
+}
+
+// send applies o, which becomes what the API server made of it.
+func (a *Applier) send(ctx context.Context, o *unstructured.Unstructured, options ...client.ApplyOption) error {
+	if err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), append(options, client.FieldOwner(kind.Manager))...); err != nil {
+		return err
+	}
+	o.SetManagedFields(nil)
+	return nil
+}
+
+// recreateIfAllowed deletes live if err is the refusal of a change of an immutable field, and the kind or an annotation of the
+// object allows it; the object is created anew once it is gone. Else it returns err with the fields that differ.
+func (a *Applier) recreateIfAllowed(ctx context.Context, w *wish, live *unstructured.Unstructured, drift []string, err error, result *Result) error {
+	if reasonOf(err) != ReasonImmutable {
+		return err
+	}
+	if !w.owner.Kind.Policies.MayRecreate(live.GroupVersionKind().GroupKind()) && live.GetAnnotations()[RecreateAnnotation] != "true" {
+		return &immutableError{err, drift}
+	}
+	uid := live.GetUID()
+	if err := a.client.Delete(ctx, live, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting it in order to create it anew: %w", err)
+	}
+	result.Recreated = append(result.Recreated, w.String())
+	logf.FromContext(ctx).Info("Deleted object in order to create it anew", "object", w.String(), "fields", drift)
+	return errTerminating
+}
+
+// checkScope refuses cluster-scoped objects, unless the kind allows them.
+func (a *Applier) checkScope(owner Owner, object *unstructured.Unstructured) error {
+	if owner.Kind.Policies.Placement == kind.PlacementAnywhere {
+		return nil
+	}
 	namespaced, err := a.client.IsObjectNamespaced(object)
 	if err != nil {
 		return err
 	}
 	if !namespaced {
-		return fmt.Errorf("%s is cluster-scoped: a custom resource can only have objects in its own namespace", object.GetKind())
+		return fmt.Errorf("%s is cluster-scoped: the kind's policies.placement allows objects in the custom resource's own namespace only", object.GetKind())
 	}
 	return nil
-}
-
-// prepare returns object as it is to be applied and the digest that it bears.
-func prepare(owner, object *unstructured.Unstructured) (*unstructured.Unstructured, string, error) {
-	want := object.DeepCopy()
-	isController, blockDeletion := true, true
-	want.SetOwnerReferences([]metav1.OwnerReference{{
-		APIVersion:         owner.GetAPIVersion(),
-		Kind:               owner.GetKind(),
-		Name:               owner.GetName(),
-		UID:                owner.GetUID(),
-		Controller:         &isController,
-		BlockOwnerDeletion: &blockDeletion,
-	}})
-	data, err := json.Marshal(want.Object)
-	if err != nil {
-		return nil, "", fmt.Errorf("encoding: %w", err)
-	}
-	sum := sha256.Sum256(data)
-	digest := hex.EncodeToString(sum[:16])
-	annotations := want.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[DigestAnnotation] = digest
-	want.SetAnnotations(annotations)
-	return want, digest, nil
 }
 
 // NewObject returns an empty object in the form in which the cache holds its kind: typed if scheme knows it, which is smaller
@@ -205,136 +290,41 @@ func NewObject(scheme *runtime.Scheme, gvk schema.GroupVersionKind) client.Objec
 	return u
 }
 
-// cached returns the object from the cache, nil if it is not there.
-func (a *Applier) cached(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	gvk := want.GroupVersionKind()
+// cached returns the object from the cache, nil if it is not there. It is the cache's own.
+func (a *Applier) cached(ctx context.Context, gvk schema.GroupVersionKind, name types.NamespacedName) (client.Object, error) {
 	object := NewObject(a.client.Scheme(), gvk)
-	if err := a.client.Get(ctx, client.ObjectKeyFromObject(want), object); err != nil {
+	if err := a.client.Get(ctx, name, object, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	if u, ok := object.(*unstructured.Unstructured); ok {
+	return object, nil
+}
+
+// uncached returns the object from the API server.
+func (a *Applier) uncached(ctx context.Context, w *wish) (client.Object, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(w.object.GroupVersionKind())
+	return u, a.live.Get(ctx, client.ObjectKeyFromObject(w.object), u)
+}
+
+// unstructured returns o in its unstructured form.
+func (a *Applier) unstructured(o client.Object) (*unstructured.Unstructured, error) {
+	return Unstructured(a.client.Scheme(), o)
+}
+
+// Unstructured returns o, whose kind scheme knows unless it is unstructured already, in its unstructured form.
+func Unstructured(scheme *runtime.Scheme, o client.Object) (*unstructured.Unstructured, error) {
+	if u, ok := o.(*unstructured.Unstructured); ok {
 		return u, nil
 	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	gvks, _, err := scheme.ObjectKinds(o)
+	if err != nil {
+		return nil, fmt.Errorf("finding the kind of a %T: %w", o, err)
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
 		return nil, fmt.Errorf("converting: %w", err)
 	}
 	u := &unstructured.Unstructured{Object: content}
-	u.SetGroupVersionKind(gvk)
+	u.SetGroupVersionKind(gvks[0])
 	return u, nil
-}
-
-// uncached returns the object from the API server, nil if it is not there.
-func (a *Applier) uncached(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(want.GroupVersionKind())
-	if err := a.live.Get(ctx, client.ObjectKeyFromObject(want), u); err != nil {
-		return nil, client.IgnoreNotFound(err)
-	}
-	return u, nil
-}
-
-// drift returns the fields of live that are not as we want them, the digest of all of them among these. There are none if live
-// is older than our own last apply of the same, or differs by no more than what that apply left.
-func (a *Applier) drift(owner, want, live *unstructured.Unstructured, digest string) []string {
-	m := a.recall(owner, want)
-	if m.digest == digest && older(live.GetResourceVersion(), m.resourceVersion) {
-		return nil // the cache is about to see it
-	}
-	found := differences(want.Object, live.Object)
-	if len(found) == 0 && m.digest != "" {
-		a.remember(owner, want, memory{})
-	}
-	if m.digest == digest && slices.Equal(found, m.residue) {
-		return nil
-	}
-	return found
-}
-
-// older tells whether resource version v comes before w.
-func older(v, w string) bool {
-	order, err := resourceversion.CompareResourceVersion(v, w)
-	return err == nil && order < 0
-}
-
-func id(o *unstructured.Unstructured) objectID {
-	return objectID{o.GroupVersionKind().GroupKind(), client.ObjectKeyFromObject(o)}
-}
-
-func (a *Applier) recall(owner, object *unstructured.Unstructured) memory {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.recent[id(owner)][id(object)]
-}
-
-// remember keeps m for object; an empty m drops what was kept.
-func (a *Applier) remember(owner, object *unstructured.Unstructured, m memory) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	objects := a.recent[id(owner)]
-	switch {
-	case m.digest != "" && objects == nil:
-		a.recent[id(owner)] = map[objectID]memory{id(object): m}
-	case m.digest != "":
-		objects[id(object)] = m
-	default:
-		delete(objects, id(object))
-		if len(objects) == 0 {
-			delete(a.recent, id(owner))
-		}
-	}
-}
-
-// isLeftover tells whether live belongs to a deleted namesake of owner. The garbage collector is about to delete it.
-func isLeftover(owner, live *unstructured.Unstructured) bool {
-	c := metav1.GetControllerOfNoCopy(live)
-	return c != nil && c.APIVersion == owner.GetAPIVersion() && c.Kind == owner.GetKind() && c.Name == owner.GetName() && c.UID != owner.GetUID()
-}
-
-// errTerminating says that an object is on its way out. Its end is an event that brings the custom resource back.
-var errTerminating = errors.New("is being deleted; it will be applied again once it is gone")
-
-// notOursError says that an object exists which its custom resource does not own.
-type notOursError struct{ live *unstructured.Unstructured }
-
-func (e *notOursError) Error() string {
-	owner := "nobody"
-	if c := metav1.GetControllerOf(e.live); c != nil {
-		owner = c.Kind + " " + c.Name
-	}
-	return fmt.Sprintf("exists already and belongs to %s: delete or rename it, or rename the custom resource", owner)
-}
-
-// Error says why one object could not be applied.
-type Error struct {
-	// Object names it: "Deployment cache".
-	Object string
-	// Reason is a condition's reason: the API server's own (Forbidden, Invalid …) or one of Conflict, Terminating,
-	// QuotaExceeded, Immutable, KindNotInstalled, NamespaceTerminating and ApplyFailed.
-	Reason string
-	// Err is the cause.
-	Err error
-}
-
-// Error returns the object and the cause.
-func (e *Error) Error() string { return fmt.Sprintf("%s: %v", e.Object, e.Err) }
-
-// Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Err }
-
-// NewError gives err, an API server's answer or one of this package's, the reason that it stands for.
-func NewError(object string, err error) *Error {
-	reason := "ApplyFailed"
-	_, notOurs := errors.AsType[*notOursError](err)
-	switch {
-	case notOurs:
-		reason = "Conflict"
-	case errors.Is(err, errTerminating):
-		reason = ReasonTerminating
-	case meta.IsNoMatchError(err):
-		reason = "KindNotInstalled"
-	case apierrors.ReasonForError(err) != metav1.StatusReasonUnknown:
-		reason = reasonOf(err)
-	}
-	return &Error{Object: object, Reason: reason, Err: err}
 }

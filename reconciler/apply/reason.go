@@ -1,29 +1,136 @@
 package apply
 
 import (
+	"errors"
+	"fmt"
+	"regexp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/memcached-operator/reconciler/kind"
 )
 
-// ReasonNamespaceTerminating says that nothing can be created any more, and that all there is, the custom resource included,
-// is about to be deleted: there is nothing to do and nobody to tell.
-const ReasonNamespaceTerminating = "NamespaceTerminating"
+// Reasons of an Error that are not the API server's own.
+const (
+	// ReasonNamespaceTerminating says that nothing can be created any more, and that all there is, the custom resource
+	// included, is about to be deleted: there is nothing to do and nobody to tell.
+	ReasonNamespaceTerminating = "NamespaceTerminating"
+	// ReasonTerminating says that an object of ours is on its way out, and comes back once it is gone.
+	ReasonTerminating = "Terminating"
+	// ReasonConflict says that an object, or a field of it, is somebody else's.
+	ReasonConflict = "Conflict"
+	// ReasonImmutable says that the API server does not allow the change of a field.
+	ReasonImmutable = "Immutable"
+	// ReasonApplyLoop says that an object is changed back each time that it is mended.
+	ReasonApplyLoop = "ApplyLoop"
+	// ReasonKindNotInstalled says that the cluster does not know a kind of objects.
+	ReasonKindNotInstalled = "KindNotInstalled"
+	// ReasonPruneBlocked says that an object which is no longer wanted, or whose custom resource is deleted, does not go.
+	ReasonPruneBlocked = "PruneBlocked"
+	// ReasonQuotaExceeded says that the namespace's quota is used up.
+	ReasonQuotaExceeded = "QuotaExceeded"
+	// ReasonApplyFailed says that the API server could not be asked, or said nothing of the above.
+	ReasonApplyFailed = "ApplyFailed"
+)
 
-// ReasonTerminating says that an object of ours is on its way out, and comes back once it is gone.
-const ReasonTerminating = "Terminating"
+// errTerminating says that an object is on its way out. Its end is an event that brings the custom resource back.
+var errTerminating = errors.New("is being deleted; it will be applied again once it is gone")
 
-// reasonOf names an API server's refusal. Quota and immutability have no reason of their own in the API; the wording is
-// that of the quota admission plugin and of the validation library.
+// notOursError says that an object exists which its custom resource does not own.
+type notOursError struct{ live client.Object }
+
+func (e *notOursError) Error() string {
+	if c := metav1.GetControllerOfNoCopy(e.live); c != nil {
+		return fmt.Sprintf("exists already and belongs to %s %s: delete or rename it, or rename the custom resource", c.Kind, c.Name)
+	}
+	return fmt.Sprintf("exists already and belongs to nobody: delete or rename it, rename the custom resource, or annotate the object with %s=<name of the custom resource>", AdoptAnnotation)
+}
+
+// immutableError says which fields could not be changed.
+type immutableError struct {
+	err   error
+	drift []string
+}
+
+func (e *immutableError) Error() string {
+	return fmt.Sprintf("%v; it differs in %s; undo the change, or allow the object to be deleted and created anew with the annotation %s=true",
+		e.err, kind.Shorten(strings.Join(e.drift, ", "), 300), RecreateAnnotation)
+}
+
+func (e *immutableError) Unwrap() error { return e.err }
+
+// NotInstalled returns the error for an object whose kind the cluster does not know.
+func NotInstalled(object, apiVersion string) *Error {
+	return &Error{Object: object, Reason: ReasonKindNotInstalled, Err: fmt.Errorf("the cluster does not know %s: it will be applied once that is installed", apiVersion)}
+}
+
+// Blocked returns the error for an object that is deleted and held by finalizers.
+func Blocked(object string, finalizers []string) *Error { return NewError(object, &blockedError{finalizers}) }
+
+// Error says why one object could not be applied or deleted.
+type Error struct {
+	// Object names it: "Deployment cache".
+	Object string
+	// Reason is a condition's reason: one of the above or the API server's own (Forbidden, Invalid …).
+	Reason string
+	// Err is the cause.
+	Err error
+}
+
+// Error returns the object and the cause.
+func (e *Error) Error() string { return fmt.Sprintf("%s: %v", e.Object, e.Err) }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// NewError gives err, an API server's answer or one of this package's, the reason that it stands for.
+func NewError(object string, err error) *Error {
+	return &Error{Object: object, Reason: reasonOf(err), Err: err}
+}
+
 func reasonOf(err error) string {
+	switch {
+	case is[*notOursError](err), is[*fieldsError](err):
+		return ReasonConflict
+	case is[*loopError](err):
+		return ReasonApplyLoop
+	case is[*blockedError](err):
+		return ReasonPruneBlocked
+	case errors.Is(err, errTerminating):
+		return ReasonTerminating
+	case meta.IsNoMatchError(err):
+		return ReasonKindNotInstalled
+	}
+	return reasonOfAnswer(err)
+}
+
+func is[T error](err error) bool {
+	_, ok := errors.AsType[T](err)
+	return ok
+}
+
+// immutable is how the API server's validation says that a field cannot change: in general, of a Service's clusterIP, of a
+// StatefulSet's, a PersistentVolumeClaim's or a binding's spec.
+var immutable = regexp.MustCompile(`field is immutable|is immutable after|may not change once set|updates to [a-z]+ spec for fields other than|cannot change roleRef`)
+
+// reasonOfAnswer names an API server's refusal. Quota and immutability have no reason of their own in the API; the wording is
+// that of the quota admission plugin and of the validation library.
+func reasonOfAnswer(err error) string {
+	reason := apierrors.ReasonForError(err)
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return ReasonNamespaceTerminating
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
-		return "QuotaExceeded"
-	case apierrors.IsInvalid(err) && strings.Contains(err.Error(), "field is immutable"):
-		return "Immutable"
+		return ReasonQuotaExceeded
+	case apierrors.IsInvalid(err) && immutable.MatchString(err.Error()):
+		return ReasonImmutable
+	case reason == metav1.StatusReasonUnknown:
+		return ReasonApplyFailed
 	}
-	return string(apierrors.ReasonForError(err))
+	return string(reason)
 }

@@ -157,7 +157,7 @@ func TestForeignObjectIsNotTakenOver(t *testing.T) {
 	before := e.get("deployment/cache", "{.metadata.uid}{.spec}{.metadata.labels}")
 	e.Expect(e.apply("cache", "{size: 1}")).To(Succeed())
 	e.eventuallyCondition("cache", "Applied", Equal("False Conflict Deployment cache: exists already and belongs to nobody: "+
-		"delete or rename it, or rename the custom resource"))
+		"delete or rename it, rename the custom resource, or annotate the object with memcached-operator.example.com/adopt=<name of the custom resource>"))
 	e.Expect(e.get("deployment/cache", "{.metadata.uid}{.spec}{.metadata.labels}")).To(Equal(before))
 
 	e.kubectl("delete", "deployment", "cache")

@@ -1,0 +1,148 @@
+package reconciler
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/memcached-operator/reconciler/kind"
+)
+
+// finalizer keeps a custom resource until the objects are deleted that the garbage collector cannot delete with it.
+const finalizer = kind.Domain + "/finalizer"
+
+// writer is the one writer of custom resources: of their status and our finalizer.
+type writer struct {
+	client client.Client
+
+	mu sync.Mutex
+	// written holds custom resources as our last write left them, until the cache has caught up: a status computed from an
+	// older one would undo or miss a change.
+	written map[Request]*unstructured.Unstructured
+}
+
+func newWriter(c client.Client) *writer {
+	return &writer{client: c, written: map[Request]*unstructured.Unstructured{}}
+}
+
+// newest returns the newer of cached and what was last written. Neither is to be changed.
+func (w *writer) newest(req Request, cached *unstructured.Unstructured) *unstructured.Unstructured {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	written := w.written[req]
+	if written == nil {
+		return cached
+	}
+	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), written.GetResourceVersion())
+	if err != nil || order >= 0 || cached.GetUID() != written.GetUID() {
+		delete(w.written, req)
+		return cached
+	}
+	return &unstructured.Unstructured{Object: written.Object}
+}
+
+func (w *writer) forget(req Request) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.written, req)
+}
+
+// write patches the status of cr to s unless it is so already, and returns the conditions before and after. cr becomes what was
+// written; a custom resource that is gone needs no status.
+func (w *writer) write(ctx context.Context, cr *unstructured.Unstructured, s *status) (before, after []metav1.Condition, err error) {
+	content, err := s.content()
+	if err != nil {
+		return nil, nil, err
+	}
+	old, _ := cr.Object["status"].(map[string]any)
+	change := changes(old, content)
+	if len(change) == 0 {
+		return nil, nil, nil
+	}
+	before = conditionsOf(cr)
+	if err := w.patch(ctx, cr, map[string]any{"status": change}, true); err != nil {
+		return nil, nil, fmt.Errorf("patching status: %w", err)
+	}
+	return before, s.conditions, nil
+}
+
+// changes returns what a merge patch must say of the fields of old for them to become those of wanted.
+func changes(old, wanted map[string]any) map[string]any {
+	out := map[string]any{}
+	for field, value := range wanted {
+		if !equality.Semantic.DeepEqual(old[field], value) {
+			out[field] = replacing(old[field], value)
+		}
+	}
+	for field := range old {
+		if _, ok := wanted[field]; !ok {
+			out[field] = nil
+		}
+	}
+	return out
+}
+
+// replacing returns value such that a merge patch puts it in the place of old, rather than into it.
+func replacing(old, value any) any {
+	oldMap, ok := old.(map[string]any)
+	newMap, ok2 := value.(map[string]any)
+	if ok && ok2 {
+		return changes(oldMap, newMap)
+	}
+	return value
+}
+
+func hasFinalizer(cr *unstructured.Unstructured) bool { return slices.Contains(cr.GetFinalizers(), finalizer) }
+
+// setFinalizer adds our finalizer to cr, or removes it, unless that is done.
+func (w *writer) setFinalizer(ctx context.Context, cr *unstructured.Unstructured, present bool) error {
+	if hasFinalizer(cr) == present {
+		return nil
+	}
+	finalizers := slices.DeleteFunc(slices.Clone(cr.GetFinalizers()), func(f string) bool { return f == finalizer })
+	if present {
+		finalizers = append(finalizers, finalizer)
+	}
+	// The resource version makes the API server refuse this if someone else changed the list meanwhile.
+	metadata := map[string]any{"finalizers": finalizers, "resourceVersion": cr.GetResourceVersion()}
+	if err := w.patch(ctx, cr, map[string]any{"metadata": metadata}, false); err != nil {
+		return fmt.Errorf("patching finalizers: %w", err)
+	}
+	return nil
+}
+
+// patch sends a merge patch of cr, or of its status, and makes cr what the API server returned.
+func (w *writer) patch(ctx context.Context, cr *unstructured.Unstructured, change map[string]any, ofStatus bool) error {
+	data, err := json.Marshal(change)
+	if err != nil {
+		return err
+	}
+	updated := prototype(cr.GroupVersionKind())
+	updated.SetNamespace(cr.GetNamespace())
+	updated.SetName(cr.GetName())
+	patch := client.RawPatch(types.MergePatchType, data)
+	if ofStatus {
+		err = w.client.Status().Patch(ctx, updated, patch, client.FieldOwner(kind.Manager))
+	} else {
+		err = w.client.Patch(ctx, updated, patch, client.FieldOwner(kind.Manager))
+	}
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	updated.SetManagedFields(nil)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.written[requestFor(cr)] = updated
+	cr.Object = maps.Clone(updated.Object)
+	return nil
+}
