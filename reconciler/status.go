@@ -16,6 +16,7 @@ import (
 	"github.com/example/memcached-operator/reconciler/kind"
 	"github.com/example/memcached-operator/reconciler/observe"
 	"github.com/example/memcached-operator/reconciler/validate"
+	"github.com/example/memcached-operator/version"
 )
 
 // The types of the conditions. Reconciling and Stalled, which follow kstatus, and Paused are there only while true.
@@ -43,10 +44,10 @@ const (
 // Annotations of a custom resource.
 const (
 	// pausedAnnotation with the value true keeps the operator's hands off everything but a deletion.
-	pausedAnnotation = kind.Domain + "/paused"
+	pausedAnnotation = version.Domain + "/paused"
 	// reconcileAnnotation makes the operator look at everything anew when its value changes. The value that was handled last is
 	// in status.lastHandledReconcileAt.
-	reconcileAnnotation = kind.Domain + "/reconcile-now"
+	reconcileAnnotation = version.Domain + "/reconcile-now"
 )
 
 // status is the status in the making. The steps state facts; what follows from them is computed.
@@ -148,6 +149,7 @@ func (s *status) deletionBlocked(err error) error {
 	s.reconciling("DeletionBlocked", err.Error())
 	return err
 }
+
 // invalid says that the spec breaks its schema, or that the schema itself failed. The user must act.
 func (s *status) invalid(err error) error {
 	reason := "SchemaFailed"

@@ -16,10 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/memcached-operator/reconciler/kind"
+	"github.com/example/memcached-operator/version"
 )
 
 // finalizer keeps a custom resource until the objects are deleted that the garbage collector cannot delete with it.
-const finalizer = kind.Domain + "/finalizer"
+const finalizer = version.Domain + "/finalizer"
 
 // writer is the one writer of custom resources: of their status and our finalizer.
 type writer struct {
@@ -102,7 +103,9 @@ func replacing(old, value any) any {
 	return value
 }
 
-func hasFinalizer(cr *unstructured.Unstructured) bool { return slices.Contains(cr.GetFinalizers(), finalizer) }
+func hasFinalizer(cr *unstructured.Unstructured) bool {
+	return slices.Contains(cr.GetFinalizers(), finalizer)
+}
 
 // setFinalizer adds our finalizer to cr, or removes it, unless that is done.
 func (w *writer) setFinalizer(ctx context.Context, cr *unstructured.Unstructured, present bool) error {

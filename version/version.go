@@ -1,10 +1,17 @@
-// Package version says which build this is.
+// Package version says what this program is called and which build of it this is.
 package version
 
 import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+)
+
+// Name and Domain are how the operator signs: field manager, labels, annotations, leases. A name that stands in a cluster can
+// never change there, which is why it stands only here.
+const (
+	Name   = "memcached-operator"
+	Domain = "memcached-operator.example.com"
 )
 
 // Version and Commit are set by the linker (-X). Without it Version is "dev" and Commit what the Go command recorded, if it did.

@@ -82,7 +82,7 @@ func run(ctx context.Context) error {
 		HealthProbeBindAddress:  probeAddr,
 		PprofBindAddress:        pprofAddr,
 		LeaderElection:          leaderElect,
-		LeaderElectionID:        "memcached-operator.example.com",
+		LeaderElectionID:        version.Domain,
 		LeaderElectionNamespace: leaderElectionNamespace,
 		// The process ends right after the manager, so that the lease may be given up at once.
 		LeaderElectionReleaseOnCancel: true,

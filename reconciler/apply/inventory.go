@@ -32,7 +32,9 @@ type Entry struct {
 }
 
 // GVK returns the object's group, version and kind.
-func (e Entry) GVK() schema.GroupVersionKind { return schema.FromAPIVersionAndKind(e.APIVersion, e.Kind) }
+func (e Entry) GVK() schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(e.APIVersion, e.Kind)
+}
 
 func (e Entry) id() objectID {
 	return objectID{e.GVK().GroupKind(), types.NamespacedName{Namespace: e.Namespace, Name: e.Name}}
@@ -68,7 +70,9 @@ func sameObject(a, b Entry) bool {
 }
 
 // Union returns the objects of both.
-func (i Inventory) Union(other Inventory) Inventory { return append(slices.Clone(other), i...).sorted() }
+func (i Inventory) Union(other Inventory) Inventory {
+	return append(slices.Clone(other), i...).sorted()
+}
 
 // Without returns the objects of i that other lacks.
 func (i Inventory) Without(other Inventory) Inventory {

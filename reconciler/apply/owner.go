@@ -12,22 +12,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/memcached-operator/reconciler/kind"
+	"github.com/example/memcached-operator/version"
 )
 
 // Annotations of objects.
 const (
 	// DigestAnnotation holds the digest of what was last applied to an object: 32 hexadecimal digits.
-	DigestAnnotation = kind.Domain + "/applied-digest"
+	DigestAnnotation = version.Domain + "/applied-digest"
 	// OwnerUIDAnnotation holds the UID of the custom resource that an object belongs to, where no owner reference says so.
-	OwnerUIDAnnotation = kind.Domain + "/owner-uid"
+	OwnerUIDAnnotation = version.Domain + "/owner-uid"
 	// AdoptAnnotation lets the custom resource that it names take an object over that nobody controls.
-	AdoptAnnotation = kind.Domain + "/adopt"
+	AdoptAnnotation = version.Domain + "/adopt"
 	// RecreateAnnotation with the value true lets an object be deleted and created anew when a change of it is refused.
-	RecreateAnnotation = kind.Domain + "/recreate"
+	RecreateAnnotation = version.Domain + "/recreate"
 )
 
 // DeletionPolicyAnnotation of a custom resource overrides its kind's policy: Delete or Orphan.
-const DeletionPolicyAnnotation = kind.Domain + "/deletion-policy"
+const DeletionPolicyAnnotation = version.Domain + "/deletion-policy"
 
 // Owner is the custom resource for which objects are written, and its kind, which says what is allowed.
 type Owner struct {

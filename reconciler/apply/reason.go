@@ -70,7 +70,9 @@ func NotInstalled(object, apiVersion string) *Error {
 }
 
 // Blocked returns the error for an object that is deleted and held by finalizers.
-func Blocked(object string, finalizers []string) *Error { return NewError(object, &blockedError{finalizers}) }
+func Blocked(object string, finalizers []string) *Error {
+	return NewError(object, &blockedError{finalizers})
+}
 
 // Error says why one object could not be applied or deleted.
 type Error struct {

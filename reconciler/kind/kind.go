@@ -27,6 +27,7 @@ import (
 
 	"github.com/example/memcached-operator/charts"
 	"github.com/example/memcached-operator/schemas"
+	"github.com/example/memcached-operator/version"
 )
 
 // moduleFile makes the schemas' folder part of the CUE module that the kinds import each other by. cue.mod/module.cue at the
@@ -42,11 +43,8 @@ const contract = "kind"
 // take the fields of the old name for another manager's, which a later apply cannot remove.
 const Manager = "memcached-operator"
 
-// Domain is the prefix of the operator's annotations and finalizer. It can never change, either.
-const Domain = "memcached-operator.example.com"
-
 // OwnerAnnotation holds <namespace>/<name> of the custom resource on objects outside its namespace.
-const OwnerAnnotation = Domain + "/owner"
+const OwnerAnnotation = version.Domain + "/owner"
 
 // ManagedByLabel is the label, with Manager as its value, that every object and pod of the operator bears. The operator's
 // caches hold nothing without it.
