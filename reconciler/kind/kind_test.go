@@ -88,9 +88,12 @@ func TestBrokenKindsSayWhatAndWhere(t *testing.T) {
 
 func copyTo(t *testing.T, files fstest.MapFS, folder string, from fs.FS) {
 	t.Helper()
-	err := eachFile(from, ".", func(name string, data []byte) { files[folder+"/"+name] = &fstest.MapFile{Data: data} })
+	all, err := readFiles(from, ".", func(string) bool { return true })
 	if err != nil {
 		t.Fatal(err)
+	}
+	for name, file := range all {
+		files[folder+"/"+name] = file
 	}
 }
 

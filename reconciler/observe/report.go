@@ -31,13 +31,13 @@ type metadata struct {
 // An error is a fault of the kind.
 func Report(k *kind.Kind, namespace, name string, observed Observation) (map[string]any, error) {
 	data := literal(reflect.ValueOf(input{metadata{namespace, name}, observed}))
-	return kind.Evaluate("the report of "+k.Names.Kind, func() (map[string]any, error) { return evaluate(k, data) })
+	return kind.Evaluate(k, "the report", func(p *kind.Program) (map[string]any, error) { return evaluate(k, p, data) })
 }
 
-func evaluate(k *kind.Kind, data ast.Expr) (map[string]any, error) {
+func evaluate(k *kind.Kind, p *kind.Program, data ast.Expr) (map[string]any, error) {
 	// A context of its own for each input: what is built in a shared one is never freed. All of the input in one expression:
 	// each value that is unified evaluates the report anew, and a value that was evaluated before is copied.
-	result := k.Report.Unify(cuecontext.New().BuildExpr(data))
+	result := p.Report.Unify(cuecontext.New().BuildExpr(data))
 	if err := result.Validate(cue.Concrete(true), cue.Final()); err != nil {
 		return nil, fmt.Errorf("computing the report of %s: %s", k.Names.Kind, cueerrors.Details(err, nil))
 	}

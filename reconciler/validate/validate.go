@@ -14,26 +14,33 @@ import (
 )
 
 // Spec checks the spec of the custom resource called name, in JSON's types with whole numbers as int64, and returns the
-// chart's values: defaults filled in, settings derived. A null counts as absent. spec is not changed.
+// chart's values: defaults filled in, settings derived. A null counts as absent, and so does a spec that is nil. spec is
+// neither changed nor copied before it is known to be of reasonable size.
 //
 // A spec that breaks the schema gives an *InvalidError; any other error is a fault of the kind itself.
-func Spec(k *kind.Kind, name string, spec map[string]any) (kind.Values, error) {
-	return kind.Evaluate("the schema of "+k.Names.Kind, func() (kind.Values, error) { return evaluate(k, name, spec) })
+func Spec(k *kind.Kind, name string, spec any) (kind.Values, error) {
+	if err := checkSize(spec); err != nil {
+		return nil, err
+	}
+	return kind.Evaluate(k, "the schema", func(p *kind.Program) (kind.Values, error) { return evaluate(k, p, name, spec) })
 }
 
-func evaluate(k *kind.Kind, name string, spec map[string]any) (kind.Values, error) {
+func evaluate(k *kind.Kind, p *kind.Program, name string, spec any) (kind.Values, error) {
 	input := map[string]any{
 		"apiVersion": k.GVK().GroupVersion().String(),
 		"kind":       k.Names.Kind,
 		"metadata":   map[string]any{"name": name},
-		"spec":       withoutNulls(spec),
+		"spec":       map[string]any{},
+	}
+	if spec != nil {
+		input["spec"] = withoutNulls(spec)
 	}
 	// A context of its own for each input: what is encoded into a shared one is never freed.
-	object := k.Object.Unify(cuecontext.New().Encode(input))
+	object := p.Object.Unify(cuecontext.New().Encode(input))
 	if err := object.Validate(cue.Concrete(true), cue.Final()); err != nil {
-		return nil, newInvalidError(input, len(k.Object.Path().Selectors()), err)
+		return nil, newInvalidError(input, len(p.Object.Path().Selectors()), err)
 	}
-	result := k.Values.FillPath(cue.MakePath(cue.Def("object")), object)
+	result := p.Values.FillPath(cue.MakePath(cue.Def("object")), object)
 	if err := result.Validate(cue.Concrete(true), cue.Final()); err != nil {
 		return nil, fmt.Errorf("computing the chart's values of %s: %s", k.Names.Kind, cueerrors.Details(err, nil))
 	}
@@ -50,25 +57,21 @@ func IsInvalid(err error) bool {
 	return ok
 }
 
-// withoutNulls returns m without its null fields at any depth. m stays as it is.
-func withoutNulls(m map[string]any) map[string]any {
-	out := make(map[string]any, len(m))
-	for key, v := range m {
-		if v != nil {
-			out[key] = withoutNullsIn(v)
-		}
-	}
-	return out
-}
-
-func withoutNullsIn(v any) any {
+// withoutNulls returns a copy of v without null fields at any depth.
+func withoutNulls(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
-		return withoutNulls(v)
+		out := make(map[string]any, len(v))
+		for key, value := range v {
+			if value != nil {
+				out[key] = withoutNulls(value)
+			}
+		}
+		return out
 	case []any:
 		out := make([]any, len(v))
 		for i := range v {
-			out[i] = withoutNullsIn(v[i])
+			out[i] = withoutNulls(v[i])
 		}
 		return out
 	}
