@@ -34,12 +34,16 @@ func newGenerateRBACCommand() *cobra.Command {
 		Use:     "rbac -f FILE",
 		Short:   "Print the operator's ClusterRole",
 		Long:    "Print the ClusterRole with the rights that the operator needs to serve custom resources like the given ones, and no other.",
-		Example: "  opctl generate rbac -f config/samples/cache_v1alpha1_memcached.yaml",
+		Example: "  opctl generate rbac -f config/samples/SAMPLE.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			objects := map[schema.GroupVersionKind]bool{{Version: "v1", Kind: "Pod"}: false}
 			kinds := map[string]*kind.Kind{}
-			err := renderFiles(cmd.InOrStdin(), files, defaultTarget, func(k *kind.Kind, m *render.Manifest) error {
+			builtin, err := kind.Embedded()
+			if err != nil {
+				return err
+			}
+			err = renderFiles(builtin, cmd.InOrStdin(), files, defaultPlace, func(k *kind.Kind, m *render.Manifest) error {
 				kinds[k.OwnerLabel()] = k
 				for _, o := range m.Objects {
 					objects[o.GroupVersionKind()] = true
@@ -58,6 +62,9 @@ func newGenerateRBACCommand() *cobra.Command {
 		},
 	}
 	addFilesFlag(cmd, &files)
+	if err := cmd.MarkFlagRequired("filename"); err != nil {
+		panic(err) // the flag is defined above
+	}
 	return cmd
 }
 

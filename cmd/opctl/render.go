@@ -1,37 +1,49 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
-	"strings"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/example/memcached-operator/reconciler/kind"
+	"github.com/example/memcached-operator/reconciler/plan"
 	"github.com/example/memcached-operator/reconciler/render"
-	"github.com/example/memcached-operator/reconciler/validate"
 )
 
-// defaultTarget is where custom resources that do not say otherwise are rendered for.
-var defaultTarget = render.Target{Namespace: "default", KubeVersion: "v1.36.0"}
+// place is where custom resources that do not say otherwise are rendered for.
+type place struct {
+	namespace, kubeVersion string
+}
+
+var defaultPlace = place{namespace: "default", kubeVersion: "v1.36.0"}
 
 func newRenderCommand() *cobra.Command {
 	var files []string
-	target := defaultTarget
+	var kindsDir string
+	where := defaultPlace
 	cmd := &cobra.Command{
 		Use:   "render -f FILE",
 		Short: "Print the objects that the operator would apply for custom resources",
 		Long: `Print the objects that the operator would apply for custom resources, in the order in which it applies them.
 
 What comes from the cluster is left out: the owner references and the digest annotation.`,
-		Example: `  opctl render -f config/samples/cache_v1alpha1_memcached.yaml
-  kubectl get memcached memcached-sample -o yaml | opctl render -f -`,
+		Example: `  opctl render -f config/samples/SAMPLE.yaml
+  opctl render --kinds-dir ./my-kinds -f my-resource.yaml
+  kubectl get KIND NAME -o yaml | opctl render -f -`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return renderFiles(cmd.InOrStdin(), files, target, func(_ *kind.Kind, m *render.Manifest) error {
+			kinds, err := loadKinds(kindsDir)
+			if err != nil {
+				return err
+			}
+			return renderFiles(kinds, cmd.InOrStdin(), files, where, func(_ *kind.Kind, m *render.Manifest) error {
 				text, err := m.YAML()
 				if err != nil {
 					return err
@@ -42,32 +54,45 @@ What comes from the cluster is left out: the owner references and the digest ann
 		},
 	}
 	addFilesFlag(cmd, &files)
-	cmd.Flags().StringVarP(&target.Namespace, "namespace", "n", target.Namespace, "namespace of custom resources that name none")
-	cmd.Flags().StringVar(&target.KubeVersion, "kube-version", target.KubeVersion, "Kubernetes version that charts see")
+	if err := cmd.MarkFlagRequired("filename"); err != nil {
+		panic(err) // the flag is defined above
+	}
+	addKindsDirFlag(cmd, &kindsDir)
+	cmd.Flags().StringVarP(&where.namespace, "namespace", "n", where.namespace, "namespace of custom resources that name none")
+	cmd.Flags().StringVar(&where.kubeVersion, "kube-version", where.kubeVersion, "Kubernetes version that charts see")
 	return cmd
 }
 
 func addFilesFlag(cmd *cobra.Command, files *[]string) {
 	cmd.Flags().StringArrayVarP(files, "filename", "f", nil, "file with custom resources, - for standard input; may be repeated")
-	if err := cmd.MarkFlagRequired("filename"); err != nil {
-		panic(err) // the flag is defined above
-	}
 }
 
-// renderFiles renders every custom resource in files for target, whose name and, where it has one, namespace are the custom
-// resource's.
-func renderFiles(stdin io.Reader, files []string, target render.Target, each func(*kind.Kind, *render.Manifest) error) error {
-	kinds, err := kind.Embedded()
+func addKindsDirFlag(cmd *cobra.Command, dir *string) {
+	cmd.Flags().StringVar(dir, "kinds-dir", "", "folder with schemas/KIND and charts/CHART of kinds beside, or in place of, those that are built in")
+}
+
+// loadKinds returns the built-in kinds and those in dir. One that does not load is an error, whether or not it is needed: who
+// names a folder works on it.
+func loadKinds(dir string) ([]*kind.Kind, error) {
+	library, err := kind.OpenLibrary(kind.LibraryOptions{Dir: dir})
 	if err != nil {
-		return err
+		return nil, err
 	}
+	if broken := library.Broken(); len(broken) > 0 {
+		return nil, errors.Join(slices.SortedFunc(maps.Values(broken), func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })...)
+	}
+	return library.Kinds(), nil
+}
+
+// renderFiles calls each with every custom resource in files, rendered.
+func renderFiles(kinds []*kind.Kind, stdin io.Reader, files []string, where place, each func(*kind.Kind, *render.Manifest) error) error {
 	for _, file := range files {
 		resources, err := readFile(stdin, file)
 		if err != nil {
 			return fmt.Errorf("reading %s: %w", file, err)
 		}
 		for _, cr := range resources {
-			k, manifest, err := renderOne(kinds, cr, target)
+			k, manifest, err := renderOne(kinds, cr, where)
 			if err == nil {
 				err = each(k, manifest)
 			}
@@ -79,28 +104,18 @@ func renderFiles(stdin io.Reader, files []string, target render.Target, each fun
 	return nil
 }
 
-func renderOne(kinds []*kind.Kind, cr *unstructured.Unstructured, target render.Target) (*kind.Kind, *render.Manifest, error) {
+func renderOne(kinds []*kind.Kind, cr *unstructured.Unstructured, where place) (*kind.Kind, *render.Manifest, error) {
 	k := kind.Find(kinds, cr.GroupVersionKind())
 	if k == nil {
-		var known []string
-		for _, k := range kinds {
-			known = append(known, k.GVK().GroupVersion().String()+" "+k.Names.Kind)
-		}
-		return nil, nil, fmt.Errorf("no such kind in %q: known are %s", cr.GetAPIVersion(), strings.Join(known, ", "))
+		return nil, nil, fmt.Errorf("no such kind in %q: known are %s", cr.GetAPIVersion(), kind.List(kinds))
 	}
-	spec, _, err := unstructured.NestedMap(cr.Object, "spec")
-	if err != nil {
-		return nil, nil, err
+	switch {
+	case k.Scope == kind.ScopeCluster && cr.GetNamespace() != "":
+		return nil, nil, fmt.Errorf("is in namespace %q, but its kind has the scope Cluster", cr.GetNamespace())
+	case k.Scope == kind.ScopeNamespaced && cr.GetNamespace() == "":
+		cr.SetNamespace(where.namespace)
 	}
-	values, err := validate.Spec(k, cr.GetName(), spec)
-	if err != nil {
-		return nil, nil, err
-	}
-	target.Name = cr.GetName()
-	if cr.GetNamespace() != "" {
-		target.Namespace = cr.GetNamespace()
-	}
-	manifest, err := render.Render(k, values, target)
+	manifest, _, err := plan.Make(k, cr, where.kubeVersion)
 	return k, manifest, err
 }
 

@@ -11,11 +11,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/example/memcached-operator/reconciler/kind"
+	"github.com/example/memcached-operator/reconciler/plan"
 	"github.com/example/memcached-operator/reconciler/render"
-	"github.com/example/memcached-operator/reconciler/validate"
 )
 
 var update = flag.Bool("update", false, "write the snapshots instead of comparing with them")
@@ -69,15 +68,7 @@ func manifest(t *testing.T, kinds []*kind.Kind, file string) []byte {
 	if k == nil {
 		t.Fatalf("%s: no kind %s", file, cr.GroupVersionKind())
 	}
-	spec, _, err := unstructured.NestedMap(cr.Object, "spec")
-	if err != nil {
-		t.Fatal(err)
-	}
-	values, err := validate.Spec(k, cr.GetName(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := render.Render(k, values, render.Target{Name: cr.GetName(), Namespace: cr.GetNamespace(), KubeVersion: "v1.36.0"})
+	m, _, err := plan.Make(k, cr, "v1.36.0")
 	if err != nil {
 		t.Fatal(err)
 	}
