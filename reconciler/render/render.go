@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -23,7 +24,8 @@ import (
 
 // Target is the custom resource that a manifest is for.
 type Target struct {
-	// Name and Namespace are the custom resource's; a chart sees them as .Release.Name and .Release.Namespace.
+	// Name and Namespace are the custom resource's; a chart sees them as .Release.Name and .Release.Namespace. Namespace is
+	// empty for a kind of scope Cluster.
 	Name, Namespace string
 	// KubeVersion is what a chart sees as .Capabilities.KubeVersion, such as v1.36.3.
 	KubeVersion string
@@ -37,8 +39,9 @@ type Manifest struct {
 	Digest string
 }
 
-// Render renders the kind's chart for one custom resource. Every object gets the target's namespace, the managed-by label and
-// the kind's owner label; so do the pods of its pod template. An error names the template, and the line where Helm knows it.
+// Render renders the kind's chart for one custom resource. Every object gets the target's namespace, unless the kind may place
+// it elsewhere, the managed-by label and the kind's owner label; so do the pods of its pod template. The objects and pods of a
+// kind that may place them anywhere get kind.OwnerAnnotation, too. An error names the template, and the line where Helm knows it.
 func Render(k *kind.Kind, values kind.Values, target Target) (*Manifest, error) {
 	version, err := chartutil.ParseKubeVersion(target.KubeVersion)
 	if err != nil {
@@ -106,33 +109,37 @@ func (m *Manifest) YAML() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// adopt checks that o may stand for the target and puts it into the target's namespace and under its labels.
+// adopt checks that o may stand for the target, and gives it its namespace and the marks by which it finds its owner.
 func adopt(k *kind.Kind, o *unstructured.Unstructured, target Target) error {
 	if o.GetAPIVersion() == "" || o.GetKind() == "" || o.GetName() == "" {
 		return fmt.Errorf("%s has no apiVersion, kind or metadata.name", kind.Describe(o))
 	}
-	if ns := o.GetNamespace(); ns != "" && ns != target.Namespace {
-		return fmt.Errorf("%s is in namespace %q: an object must be in its custom resource's namespace, %q", kind.Describe(o), ns, target.Namespace)
-	}
 	if _, isHook := o.GetAnnotations()["helm.sh/hook"]; isHook {
 		return fmt.Errorf("%s is a Helm hook: there are no releases, so that hooks would never run", kind.Describe(o))
 	}
-	o.SetNamespace(target.Namespace)
+	if err := place(k, o, target); err != nil {
+		return err
+	}
+	labels := map[string]string{kind.ManagedByLabel: kind.Manager, k.OwnerLabel(): target.Name}
+	annotations := map[string]string{}
+	if k.Policies.Placement == kind.PlacementAnywhere {
+		annotations[kind.OwnerAnnotation] = target.Namespace + "/" + target.Name
+	}
 	for _, at := range [][]string{{}, {"spec", "template"}, {"spec", "jobTemplate"}, {"spec", "jobTemplate", "spec", "template"}} {
-		if err := addLabels(o, at, map[string]any{kind.ManagedByLabel: kind.Manager, k.OwnerLabel(): target.Name}); err != nil {
-			return fmt.Errorf("labelling %s: %w", kind.Describe(o), err)
+		if err := errors.Join(addTo(o, at, "labels", labels), addTo(o, at, "annotations", annotations)); err != nil {
+			return fmt.Errorf("marking %s: %w", kind.Describe(o), err)
 		}
 	}
 	return nil
 }
 
-// addLabels sets labels in the metadata of the struct at path, if there is one.
-func addLabels(o *unstructured.Unstructured, at []string, labels map[string]any) error {
+// addTo adds entries to a field of the metadata of the struct at path, if there is such a struct.
+func addTo(o *unstructured.Unstructured, at []string, field string, entries map[string]string) error {
 	if _, found, err := unstructured.NestedFieldNoCopy(o.Object, at...); !found || err != nil {
 		return err
 	}
-	for key, value := range labels {
-		if err := unstructured.SetNestedField(o.Object, value, append(slices.Clone(at), "metadata", "labels", key)...); err != nil {
+	for key, value := range entries {
+		if err := unstructured.SetNestedField(o.Object, value, append(slices.Clone(at), "metadata", field, key)...); err != nil {
 			return err
 		}
 	}
@@ -143,7 +150,7 @@ func addLabels(o *unstructured.Unstructured, at []string, labels map[string]any)
 func distinct(objects []*unstructured.Unstructured) error {
 	seen := map[string]bool{}
 	for _, o := range objects {
-		id := o.GroupVersionKind().GroupKind().String() + "/" + o.GetName()
+		id := o.GroupVersionKind().GroupKind().String() + "/" + o.GetNamespace() + "/" + o.GetName()
 		if seen[id] {
 			return fmt.Errorf("%s is rendered twice", kind.Describe(o))
 		}

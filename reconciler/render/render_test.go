@@ -75,6 +75,49 @@ items:
 	}
 }
 
+// TestPlacementAnywhere renders for a kind that may place objects anywhere, once of scope Namespaced and once of scope Cluster.
+func TestPlacementAnywhere(t *testing.T) {
+	k := withTemplate(t, `
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {spec: {}}}}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: other}, spec: {template: {spec: {}}}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: other}}
+---
+{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: a}}
+---
+{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a}}
+`)
+	k.Policies.Placement = kind.PlacementAnywhere
+	for _, target := range []render.Target{target, {Name: "cache", KubeVersion: "v1.36.3"}} {
+		m, err := render.Render(k, nil, target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		owner := target.Namespace + "/cache"
+		var got []string
+		for _, o := range m.Objects {
+			got = append(got, kind.Describe(o)+" in "+o.GetNamespace())
+			if is := o.GetAnnotations()[kind.OwnerAnnotation]; is != owner {
+				t.Errorf("%s says it is owned by %q, not %q", kind.Describe(o), is, owner)
+			}
+			pod, hasPods, _ := unstructured.NestedString(o.Object, "spec", "template", "metadata", "annotations", kind.OwnerAnnotation)
+			if hasPods != (o.GetKind() == "Deployment") || hasPods && pod != owner {
+				t.Errorf("the pods of %s say they are owned by %q, not %q", kind.Describe(o), pod, owner)
+			}
+		}
+		want := []string{
+			"CustomResourceDefinition a in ", "Namespace other in ", "ClusterRole a in ", "Deployment a in " + target.Namespace,
+			"Deployment a in other", "ValidatingWebhookConfiguration a in ",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+}
+
 func TestWholeNumbersArePrintedAsWholeNumbers(t *testing.T) {
 	k := withTemplate(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {count: "{{ .Values.count }}"}}`)
 	m, err := render.Render(k, kind.Values{"count": int64(1000000)}, target)
@@ -95,7 +138,8 @@ func TestBrokenTemplatesSayWhatAndWhere(t *testing.T) {
 		"no name":           {"{apiVersion: v1, kind: ConfigMap}", "has no apiVersion, kind or metadata.name"},
 		"twice the same":    {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}", "ConfigMap a is rendered twice"},
 		"key twice":         {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: b, a: c}", `key "a" already set`},
-		"other's namespace": {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: kube-system}}", `ConfigMap a is in namespace "kube-system"`},
+		"other's namespace": {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: kube-system}}", `ConfigMap a is in namespace "kube-system": the kind's policies.placement, Namespace, allows`},
+		"no namespace":      {"{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}}", "ClusterRole a belongs to no namespace: the kind's policies.placement, Namespace, allows"},
 		"hook":              {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {helm.sh/hook: pre-install}}}", "ConfigMap a is a Helm hook"},
 		"a user's template": {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: {{ .Values.nothing.here }}}}", "memcached/templates/x.yaml:1"},
 	} {
