@@ -4,14 +4,15 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/example/memcached-operator/reconciler/apply"
 	"github.com/example/memcached-operator/reconciler/kind"
+	"github.com/example/memcached-operator/reconciler/plan"
 )
 
 // metricsNamespace is what the names of all metrics begin with.
@@ -43,7 +44,6 @@ const (
 	actionAdopted   action = "adopted"   // it was there before and had no owner
 	actionRecreated action = "recreated" // deleted and created anew, since the change cannot be made in place
 	actionPruned    action = "pruned"    // deleted, since it is not rendered any more
-	actionOrphaned  action = "orphaned"  // let go without deleting it
 )
 
 // resolution is what was done about a field that another manager has set to another value.
@@ -64,7 +64,7 @@ const (
 
 var (
 	outcomes    = []outcome{outcomeReconciled, outcomeInvalid, outcomeRenderFailed, outcomeConflict, outcomeApplyFailed, outcomePaused, outcomeDeleted, outcomeError}
-	actions     = []action{actionCreated, actionUpdated, actionUnchanged, actionAdopted, actionRecreated, actionPruned, actionOrphaned}
+	actions     = []action{actionCreated, actionUpdated, actionUnchanged, actionAdopted, actionRecreated, actionPruned}
 	resolutions = []resolution{resolutionForced, resolutionYielded, resolutionReported}
 
 	stepBuckets  = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}
@@ -244,18 +244,35 @@ func (k *kindMetrics) resolved(r resolution, n int) { k.solutions[r].Add(float64
 // drifted counts n objects that others had changed or deleted.
 func (k *kindMetrics) drifted(n int) { k.drift.Add(float64(n)) }
 
-// looped counts an object that is let alone for a while, since somebody undoes every apply of it.
-func (k *kindMetrics) looped() { k.loops.Inc() }
+// planned counts how long the steps of a plan took, as far as they were reached.
+func (k *kindMetrics) planned(took plan.Took) {
+	k.validate.Observe(took.Validate.Seconds())
+	if took.Render > 0 {
+		k.render.Observe(took.Render.Seconds())
+	}
+}
 
-// validated counts a validation that began at start.
-func (k *kindMetrics) validated(start time.Time) { k.validate.Observe(time.Since(start).Seconds()) }
-
-// rendered counts a rendering that began at start.
-func (k *kindMetrics) rendered(start time.Time) { k.render.Observe(time.Since(start).Seconds()) }
+// applied counts what an apply found and did.
+func (k *kindMetrics) applied(r apply.Result) {
+	k.did(actionCreated, len(r.Created))
+	k.did(actionUpdated, len(r.Updated))
+	k.did(actionAdopted, len(r.Adopted))
+	k.did(actionRecreated, len(r.Recreated))
+	k.did(actionUnchanged, r.Unchanged)
+	k.resolved(resolutionForced, len(r.Forced))
+	k.resolved(resolutionYielded, r.NewlyYielded)
+	k.resolved(resolutionReported, r.NewlyReported)
+	k.drifted(r.Drifted)
+}
 
 // transitioned takes the conditions of a custom resource before and after a write of its status, and counts the time to ready
 // if it just became ready. Conditions bear whole seconds, so that the time is off by up to one.
 func (k *kindMetrics) transitioned(created metav1.Time, before, after []metav1.Condition) {
+	for _, c := range transitions(before, after) {
+		if c.Reason == apply.ReasonApplyLoop {
+			k.loops.Inc()
+		}
+	}
 	is := readyOf(after)
 	if is == nil || is.Status != metav1.ConditionTrue {
 		return

@@ -19,6 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/example/memcached-operator/reconciler/apply"
+	"github.com/example/memcached-operator/reconciler/plan"
 )
 
 var teapots = schema.GroupKind{Group: "kitchen.example.com", Kind: "Teapot"}
@@ -37,12 +40,11 @@ func exercise(reg *prometheus.Registry) *metrics {
 		k.resolved(r, i)
 	}
 	k.drifted(2)
-	k.looped()
-	k.validated(time.Now())
-	k.rendered(time.Now())
+	k.applied(apply.Result{})
+	k.planned(plan.Took{Validate: time.Millisecond, Render: time.Millisecond})
 	k.serves("v1", "0123456789abcdef", "embedded")
 	k.observe(types.NamespacedName{Namespace: "n", Name: "brown-betty"}, nil, 3)
-	k.transitioned(metav1.Time{}, nil, nil)
+	k.transitioned(metav1.Time{}, nil, []metav1.Condition{{Type: conditionApplied, Status: metav1.ConditionFalse, Reason: apply.ReasonApplyLoop}})
 	m.loaded("teapot", nil)
 	return m
 }
@@ -349,9 +351,7 @@ func BenchmarkMetricsOfAReconcile(b *testing.B) {
 	i := 0
 	for b.Loop() {
 		k := m.of(teapots)
-		start := time.Now()
-		k.validated(start)
-		k.rendered(start)
+		k.planned(plan.Took{Validate: time.Millisecond, Render: time.Millisecond})
 		k.did(actionUnchanged, 4)
 		k.did(actionUpdated, 0)
 		k.observe(names[i%len(names)], conditions, 4)

@@ -3,17 +3,10 @@ package reconciler
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/example/memcached-operator/reconciler/apply"
+	"github.com/example/memcached-operator/reconciler/plan"
 	"github.com/example/memcached-operator/reconciler/render"
-	"github.com/example/memcached-operator/reconciler/validate"
 )
-
-// planner validates and renders. Both are pure, so that the same plan gives the same manifest.
-type planner struct {
-	kubeVersion string
-}
 
 // planOf names what a custom resource wants: whatever decides over its objects.
 func planOf(owner apply.Owner) string {
@@ -21,21 +14,16 @@ func planOf(owner apply.Owner) string {
 }
 
 // plan returns what the custom resource wants to exist.
-func (p planner) plan(owner apply.Owner, status *status) (*render.Manifest, error) {
-	spec, _, err := unstructured.NestedFieldNoCopy(owner.Object, "spec")
-	if err != nil {
-		return nil, status.invalid(fmt.Errorf("reading spec: %w", err))
-	}
-	fields, _ := spec.(map[string]any)
-	values, err := validate.Spec(owner.Kind, owner.GetName(), fields)
-	if err != nil {
+func (r *Reconciler) plan(owner apply.Owner, status *status) (*render.Manifest, error) {
+	manifest, took, err := plan.Make(owner.Kind, owner.Unstructured, r.kubeVersion)
+	r.metrics.of(owner.Kind.GroupKind()).planned(took)
+	switch {
+	case plan.IsRenderError(err):
+		status.valid()
+		return nil, status.renderFailed(err)
+	case err != nil:
 		return nil, status.invalid(err)
 	}
 	status.valid()
-	target := render.Target{Name: owner.GetName(), Namespace: owner.GetNamespace(), KubeVersion: p.kubeVersion}
-	manifest, err := render.Render(owner.Kind, values, target)
-	if err != nil {
-		return nil, status.renderFailed(err)
-	}
 	return manifest, nil
 }

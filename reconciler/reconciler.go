@@ -20,15 +20,16 @@ import (
 
 // Reconciler makes the cluster what custom resources say, and their status what the cluster says.
 type Reconciler struct {
-	kinds   *registry
-	crs     client.Reader // custom resources, cached
-	client  client.Client // everything else: reads from the cache, and all writes
-	planner planner       // validates and renders
-	applier *apply.Applier
-	watches watcher
-	writer  *writer
-	events  *recorder
-	resync  time.Duration
+	kinds       *library
+	crs         client.Reader // custom resources, cached
+	client      client.Client // everything else: reads from the cache, and all writes
+	applier     *apply.Applier
+	watches     watcher
+	writer      *writer
+	events      *recorder
+	metrics     *metrics
+	kubeVersion string // which charts see, such as v1.36.3
+	resync      time.Duration
 }
 
 // Reconcile brings one custom resource and its objects together. It returns a terminal error where only a change of the
@@ -39,7 +40,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req Request) (_ reconcile.Re
 		return reconcile.Result{}, err
 	}
 	status := newStatus(owner.Unstructured)
-	defer func() { err = errors.Join(err, r.finish(ctx, req, owner, status)) }()
+	defer func() {
+		err = errors.Join(err, r.finish(ctx, req, owner, status))
+		r.metrics.of(req.GroupKind).reconciled(status.outcome(err))
+	}()
 
 	switch {
 	case owner.GetDeletionTimestamp() != nil:
@@ -62,10 +66,11 @@ func (r *Reconciler) deliver(ctx context.Context, req Request, owner apply.Owner
 	if status.isDelivered() {
 		if result, current := r.applier.Recheck(ctx, owner, plan); current && result.Unchanged+result.Behind == len(status.inventory) {
 			status.live(result)
+			r.metrics.of(req.GroupKind).applied(result)
 			return nil
 		}
 	}
-	manifest, err := r.planner.plan(owner, status)
+	manifest, err := r.plan(owner, status)
 	if err != nil {
 		return err
 	}
@@ -76,6 +81,7 @@ func (r *Reconciler) deliver(ctx context.Context, req Request, owner apply.Owner
 	result, err := r.applier.Apply(ctx, owner, objects)
 	status.live(result)
 	r.events.applied(owner.Unstructured, result)
+	r.metrics.of(req.GroupKind).applied(result)
 	if err = errors.Join(err, missing.err(owner)); err != nil {
 		return status.applyFailed(err)
 	}
@@ -90,7 +96,7 @@ func (r *Reconciler) deliver(ctx context.Context, req Request, owner apply.Owner
 
 // get returns the custom resource and its kind, or nothing if there is nothing to do: it is gone, or its kind is.
 func (r *Reconciler) get(ctx context.Context, req Request) (apply.Owner, error) {
-	k := r.kinds.get(req.GroupKind)
+	k, served := r.kinds.get(req.GroupKind)
 	if k == nil {
 		r.forget(req)
 		return apply.Owner{}, nil
@@ -104,6 +110,9 @@ func (r *Reconciler) get(ctx context.Context, req Request) (apply.Owner, error) 
 		r.forget(req)
 		return apply.Owner{}, nil
 	}
+	if !served && cr.GetDeletionTimestamp() == nil {
+		return apply.Owner{}, nil
+	}
 	return apply.Owner{Unstructured: r.writer.newest(req, cr), Kind: k}, nil
 }
 
@@ -112,6 +121,7 @@ func (r *Reconciler) forget(req Request) {
 	r.applier.Forget(req.GroupKind, req.NamespacedName)
 	r.writer.forget(req)
 	r.watches.drop(req)
+	r.metrics.of(req.GroupKind).forget(req.NamespacedName)
 }
 
 // prepare does what must come before the first write: it watches the objects, leaves out those whose kind is not installed, and
@@ -155,6 +165,7 @@ func (r *Reconciler) watch(ctx context.Context, req Request, owner apply.Owner, 
 func (r *Reconciler) prune(ctx context.Context, owner apply.Owner, status *status, wanted apply.Inventory) error {
 	pruned, left, err := r.applier.Prune(ctx, owner, status.inventory.Without(wanted))
 	r.events.pruned(owner.Unstructured, pruned)
+	r.metrics.of(owner.Kind.GroupKind()).did(actionPruned, len(pruned))
 	status.inventory = wanted.Union(left)
 	if err == nil && !owner.NeedsFinalizer(status.inventory) {
 		err = r.writer.setFinalizer(ctx, owner.Unstructured, false)
@@ -171,6 +182,7 @@ func (r *Reconciler) delete(ctx context.Context, req Request, owner apply.Owner,
 	if !owner.Orphans() {
 		pruned, left, err := r.applier.Prune(ctx, owner, status.inventory)
 		r.events.pruned(owner.Unstructured, pruned)
+	r.metrics.of(owner.Kind.GroupKind()).did(actionPruned, len(pruned))
 		status.inventory = left
 		if err != nil {
 			return status.deletionBlocked(err)

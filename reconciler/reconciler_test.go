@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -76,7 +77,7 @@ type world struct {
 	t         *testing.T
 	client    client.Client // the tests' own hands, which may do anything
 	namespace string
-	kind      *kind.Kind
+	library   *kind.Library
 	*Reconciler
 	recorded *events.FakeRecorder
 }
@@ -87,11 +88,11 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kinds, err := kind.Embedded()
+	library, err := kind.OpenLibrary(kind.LibraryOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, client: c, kind: kind.Find(kinds, memcached("x", "x", nil).GroupVersionKind()), namespace: strings.ToLower(t.Name())}
+	w := &world{t: t, client: c, library: library, namespace: strings.ToLower(t.Name())}
 	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})
 	w.restart(api.Admin())
 	return w
@@ -106,15 +107,16 @@ func (w *world) restart(config *rest.Config) {
 	}
 	w.recorded = events.NewFakeRecorder(100)
 	w.Reconciler = &Reconciler{
-		kinds:   newRegistry(w.kind),
-		crs:     c,
-		client:  uncached{c},
-		planner: planner{"v1.36.3"},
-		applier: apply.New(c, c),
-		watches: watchesNothing{},
-		writer:  newWriter(c),
-		events:  &recorder{w.recorded},
-		resync:  time.Hour,
+		kinds:       newLibrary(w.library),
+		crs:         c,
+		client:      uncached{c},
+		applier:     apply.New(c, c),
+		watches:     watchesNothing{},
+		writer:      newWriter(c),
+		events:      &recorder{w.recorded},
+		metrics:     newMetrics(prometheus.NewRegistry()),
+		kubeVersion: "v1.36.3",
+		resync:      time.Hour,
 	}
 }
 

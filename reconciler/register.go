@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/example/memcached-operator/reconciler/apply"
@@ -19,8 +20,8 @@ import (
 
 // Options are the settings of Register.
 type Options struct {
-	// Kinds are the kinds to serve.
-	Kinds []*kind.Kind
+	// Library has the kinds to serve.
+	Library *kind.Library
 	// Namespaces are those whose custom resources are served; all if empty. The manager's cache must know the same.
 	Namespaces []string
 	// MaxConcurrentReconciles is how many custom resources are worked on at a time; 1 if 0.
@@ -61,9 +62,11 @@ func Register(mgr manager.Manager, o Options) error {
 	if err := mgr.Add(crs); err != nil {
 		return fmt.Errorf("adding the cache of custom resources: %w", err)
 	}
-	registry := newRegistry(o.Kinds...)
+	library := newLibrary(o.Library)
+	metrics := newMetrics(ctrlmetrics.Registry)
+	events := &recorder{mgr.GetEventRecorder(kind.Manager)}
 	watches := &watches{
-		kinds:      registry,
+		kinds:      library,
 		objects:    mgr.GetCache(),
 		crs:        crs,
 		live:       mgr.GetAPIReader(),
@@ -71,21 +74,23 @@ func Register(mgr manager.Manager, o Options) error {
 		client:     mgr.GetClient(),
 		namespaces: o.Namespaces,
 		log:        mgr.GetLogger().WithName("watches"),
+		running:    make(chan struct{}),
 		uses:       map[Request][]schema.GroupVersionKind{},
 		started:    map[schema.GroupVersionKind]*watch{},
 		missing:    map[schema.GroupVersionKind]bool{},
 		served:     map[schema.GroupKind]*watch{},
 	}
 	r := &Reconciler{
-		kinds:   registry,
-		crs:     crs,
-		client:  mgr.GetClient(),
-		planner: planner{version},
-		applier: apply.New(mgr.GetClient(), mgr.GetAPIReader()),
-		watches: watches,
-		writer:  newWriter(mgr.GetClient()),
-		events:  &recorder{mgr.GetEventRecorder(kind.Manager)},
-		resync:  o.Resync,
+		kinds:       library,
+		crs:         crs,
+		client:      mgr.GetClient(),
+		applier:     apply.New(mgr.GetClient(), mgr.GetAPIReader()),
+		watches:     watches,
+		writer:      newWriter(mgr.GetClient()),
+		events:      events,
+		metrics:     metrics,
+		kubeVersion: version,
+		resync:      o.Resync,
 	}
 	c, err := controller.NewTyped(kind.Manager, mgr, controller.TypedOptions[Request]{
 		Reconciler:              r,
@@ -105,6 +110,10 @@ func Register(mgr manager.Manager, o Options) error {
 	}
 	if err := c.Watch(source.TypedFunc[Request](watches.start)); err != nil {
 		return fmt.Errorf("watching custom resources: %w", err)
+	}
+	librarian := &librarian{library: library, watches: watches, metrics: metrics, events: events, log: mgr.GetLogger().WithName("library")}
+	if err := mgr.Add(librarian); err != nil {
+		return fmt.Errorf("adding the library of kinds: %w", err)
 	}
 	return nil
 }

@@ -25,7 +25,9 @@ func (r *Reconciler) finish(ctx context.Context, req Request, owner apply.Owner,
 	if status.ended {
 		return nil
 	}
-	return errors.Join(r.report(ctx, req, owner, status), r.write(ctx, owner, status))
+	err := errors.Join(r.report(ctx, req, owner, status), r.write(ctx, owner, status))
+	r.metrics.of(req.GroupKind).observe(req.NamespacedName, status.conditions, len(status.inventory))
+	return err
 }
 
 // report makes the status tell of what the cluster holds.
@@ -158,6 +160,7 @@ func (r *Reconciler) write(ctx context.Context, owner apply.Owner, status *statu
 	if err != nil {
 		return err
 	}
+	r.metrics.of(owner.Kind.GroupKind()).transitioned(owner.GetCreationTimestamp(), before, after)
 	for _, t := range transitions(before, after) {
 		r.events.transition(owner.Unstructured, t)
 		logf.FromContext(ctx).Info("Changed condition", "condition", t.Type, "status", t.Status, "reason", t.Reason, "message", t.Message)

@@ -30,6 +30,9 @@ const (
 	conditionPaused      = "Paused"
 )
 
+// reasonRenderFailed says that the chart fails on a valid spec.
+const reasonRenderFailed = "RenderFailed"
+
 // maxMessage bounds a condition's message, in bytes.
 const maxMessage = 1024
 
@@ -167,8 +170,8 @@ func (s *status) valid() {
 
 // renderFailed says that the chart cannot be rendered for a valid spec. Whoever wrote the kind must act.
 func (s *status) renderFailed(err error) error {
-	s.set(conditionApplied, metav1.ConditionFalse, "RenderFailed", err.Error())
-	s.stalled("RenderFailed", err.Error())
+	s.set(conditionApplied, metav1.ConditionFalse, reasonRenderFailed, err.Error())
+	s.stalled(reasonRenderFailed, err.Error())
 	return reconcile.TerminalError(err)
 }
 
@@ -196,6 +199,33 @@ func (s *status) applied(result apply.Result, skipped missing) {
 		parts = append(parts, fmt.Sprintf("%s is left out: the cluster does not know %s", kind.Describe(o), o.GetAPIVersion()))
 	}
 	s.set(conditionApplied, metav1.ConditionTrue, "ObjectsApplied", strings.Join(parts, "; "))
+}
+
+// outcome is how the reconciliation ended, err being what it returned.
+func (s *status) outcome(err error) outcome {
+	is := func(condition string) string {
+		if c := meta.FindStatusCondition(s.conditions, condition); c != nil && c.Status == metav1.ConditionFalse {
+			return c.Reason
+		}
+		return ""
+	}
+	switch {
+	case s.ended, meta.FindStatusCondition(s.conditions, conditionReconciling) != nil && s.isFrozen:
+		return outcomeDeleted
+	case s.isFrozen:
+		return outcomePaused
+	case is(conditionValid) != "":
+		return outcomeInvalid
+	case is(conditionApplied) == reasonRenderFailed:
+		return outcomeRenderFailed
+	case is(conditionApplied) == apply.ReasonConflict:
+		return outcomeConflict
+	case is(conditionApplied) != "":
+		return outcomeApplyFailed
+	case err != nil:
+		return outcomeError
+	}
+	return outcomeReconciled
 }
 
 // health says how the workload fares.

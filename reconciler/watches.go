@@ -103,7 +103,7 @@ type watcher interface {
 // watches has the watches: of custom resources for as long as their kind is served, of objects for as long as a custom
 // resource may have some.
 type watches struct {
-	kinds      *registry
+	kinds      *library
 	objects    cache.Cache
 	crs        cache.Cache
 	live       client.Reader
@@ -112,6 +112,7 @@ type watches struct {
 	namespaces []string
 	log        logr.Logger
 	queue      workqueue.TypedRateLimitingInterface[Request]
+	running    chan struct{} // closed once there is a queue
 
 	mu      sync.Mutex
 	uses    map[Request][]schema.GroupVersionKind // sorted
@@ -131,7 +132,8 @@ type watch struct {
 // start is a source of the controller: it learns the queue, and watches the custom resources of the kinds that are served.
 func (w *watches) start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[Request]) error {
 	w.queue = queue
-	for _, k := range w.kinds.all() {
+	close(w.running)
+	for _, k := range w.kinds.Kinds() {
 		if err := w.serve(ctx, k); err != nil {
 			return err
 		}
@@ -145,7 +147,7 @@ func (w *watches) start(ctx context.Context, queue workqueue.TypedRateLimitingIn
 func (w *watches) serve(ctx context.Context, k *kind.Kind) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	gk := k.GVK().GroupKind()
+	gk := k.GroupKind()
 	if running := w.served[gk]; running != nil {
 		if running.gvk == k.GVK() {
 			return nil
@@ -170,14 +172,19 @@ func (w *watches) serve(ctx context.Context, k *kind.Kind) error {
 	return nil
 }
 
-// retire ends the watch of the custom resources of a kind.
-func (w *watches) retire(ctx context.Context, gk schema.GroupKind) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if running := w.served[gk]; running != nil {
-		w.end(ctx, w.crs, running)
-		delete(w.served, gk)
+// bringBack brings all custom resources of a kind back.
+func (w *watches) bringBack(ctx context.Context, k *kind.Kind) error {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(k.GVK())
+	if err := w.crs.List(ctx, list, client.UnsafeDisableDeepCopy); isNotWatched(err) {
+		return nil // not installed: there are none
+	} else if err != nil {
+		return err
 	}
+	for i := range list.Items {
+		w.enqueue(0, handler.LowPriority, Request{k.GroupKind(), client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return nil
 }
 
 func (w *watches) handleCustomResources(gk schema.GroupKind) toolscache.ResourceEventHandler {
@@ -277,12 +284,12 @@ func (w *watches) enqueue(after time.Duration, priority int, requests ...Request
 func (w *watches) owners(o client.Object) []Request {
 	var out []Request
 	objectLabels := o.GetLabels()
-	for _, k := range w.kinds.all() {
+	for _, k := range w.kinds.Kinds() {
 		name := objectLabels[k.OwnerLabel()]
 		if name == "" {
 			continue
 		}
-		req := Request{k.GVK().GroupKind(), types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}
+		req := Request{k.GroupKind(), types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}
 		if owner, found := o.GetAnnotations()[kind.OwnerAnnotation]; found {
 			req.Namespace, _, _ = strings.Cut(owner, "/")
 		}
@@ -459,7 +466,7 @@ func (w *watches) wantedKinds() []schema.GroupVersionKind {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	maps.DeleteFunc(w.missing, func(gvk schema.GroupVersionKind, _ bool) bool {
-		k := w.kinds.get(gvk.GroupKind())
+		k := w.kinds.Get(gvk.GroupKind())
 		return (k == nil || k.GVK() != gvk) && len(w.users(gvk)) == 0
 	})
 	return slices.Collect(maps.Keys(w.missing))
@@ -482,7 +489,7 @@ func (w *watches) appeared(ctx context.Context, gvk schema.GroupVersionKind) {
 	users := w.users(gvk)
 	w.mu.Unlock()
 	w.log.Info("Found a kind that was missing", "watched", gvk.String())
-	if k := w.kinds.get(gvk.GroupKind()); k != nil && k.GVK() == gvk {
+	if k := w.kinds.Get(gvk.GroupKind()); k != nil && k.GVK() == gvk {
 		if err := w.serve(ctx, k); err != nil {
 			w.log.Error(err, "Could not watch custom resources", "kind", gvk.GroupKind().String())
 		}

@@ -37,6 +37,7 @@ func run(ctx context.Context) error {
 		metricsAddr, metricsCertDir, probeAddr string
 		secureMetrics, leaderElect             bool
 		leaderElectionNamespace, namespaceList string
+		kindList, kindsDir                     string
 		concurrency                            int
 		resync                                 time.Duration
 		pprofAddr                              string
@@ -50,6 +51,8 @@ func run(ctx context.Context) error {
 	flag.BoolVar(&leaderElect, "leader-elect", false, "Work only while holding a lease, so that of several managers one works.")
 	flag.StringVar(&leaderElectionNamespace, "leader-election-namespace", "", "Namespace of the lease; the manager's own in a cluster.")
 	flag.StringVar(&namespaceList, "watch-namespaces", "", "Namespaces whose custom resources are served, separated by commas; empty means all.")
+	flag.StringVar(&kindList, "kinds", "", "Kinds to serve, separated by commas, each as Kind or as plural.group; empty means all.")
+	flag.StringVar(&kindsDir, "kinds-dir", "", "Folder with more kinds (schemas/<kind>, charts/<chart>), which stand beside the built-in ones or in their place and are loaded again when they change.")
 	flag.IntVar(&concurrency, "max-concurrent-reconciles", 4, "How many custom resources are worked on at a time.")
 	flag.DurationVar(&resync, "resync-period", time.Hour, "About how often each custom resource is looked at without a reason, as a safety net.")
 	flag.StringVar(&pprofAddr, "pprof-bind-address", "", "Address of the endpoint /debug/pprof/, which asks nobody who they are; empty turns it off.")
@@ -61,7 +64,7 @@ func run(ctx context.Context) error {
 	}
 	ctrl.Log.WithName("setup").Info("Starting manager", "version", version.String())
 
-	kinds, err := kind.Embedded()
+	library, err := kind.OpenLibrary(kind.LibraryOptions{Dir: kindsDir, Names: split(kindList)})
 	if err != nil {
 		return err
 	}
@@ -90,7 +93,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("creating the manager: %w", err)
 	}
-	if err := reconciler.Register(mgr, reconciler.Options{Kinds: kinds, Namespaces: namespaces, MaxConcurrentReconciles: concurrency, Resync: resync}); err != nil {
+	if err := reconciler.Register(mgr, reconciler.Options{Library: library, Namespaces: namespaces, MaxConcurrentReconciles: concurrency, Resync: resync}); err != nil {
 		return err
 	}
 	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("cache", cacheSynced(mgr))); err != nil {

@@ -62,8 +62,12 @@ type Result struct {
 	// Created, Updated, Adopted and Recreated name the objects that were written. One that was recreated is deleted at first;
 	// its end brings the custom resource back.
 	Created, Updated, Adopted, Recreated []string
-	// Forced are the fields that were taken back just now; Yielded those that are left to another manager.
-	Forced, Yielded []Conflict
+	// Drifted is how many objects somebody had changed that ought to be as we left them.
+	Drifted int
+	// Forced are the fields that were taken back just now; Yielded those that are left to another manager. How many of those, and
+	// of those that should not be another's, are news is in NewlyYielded and NewlyReported.
+	Forced, Yielded             []Conflict
+	NewlyYielded, NewlyReported int
 }
 
 // Apply makes the cluster's objects what objects say, in their order, as the custom resource's own. Fields that objects do not
@@ -169,6 +173,9 @@ func (a *Applier) update(ctx context.Context, w *wish, live client.Object, resul
 		result.Live = append(result.Live, live)
 		return err
 	}
+	if content.GetAnnotations()[DigestAnnotation] == w.digest {
+		result.Drifted++
+	}
 	logf.FromContext(ctx).V(1).Info("Found drift", "object", w.String(), "fields", drift)
 	written, err := a.write(ctx, w, content, &known, result)
 	if err != nil {
@@ -229,6 +236,8 @@ func (a *Applier) write(ctx context.Context, w *wish, live *unstructured.Unstruc
 		}
 	}
 	result.Yielded = append(result.Yielded, known.yielded...)
+	result.NewlyYielded += len(known.yielded)
+	result.NewlyReported += len(known.reported)
 	if !forced && len(differences(applied.Object, live.Object)) == 0 {
 		return live, nil
 	}
