@@ -134,15 +134,28 @@ func (l *Library) Watch(ctx context.Context, changed func(Change)) error {
 // load reads the folder and returns what changed.
 func (l *Library) load() []Change {
 	next := &shelf{kinds: map[schema.GroupKind]*Kind{}, broken: map[string]error{}}
-	l.folders = l.readFolders(next.broken)
 	for _, k := range l.embedded {
-		l.put(next, k)
+		if err := l.put(next, k); err != nil {
+			next.broken[k.Folder] = err
+		}
 	}
-	for _, folder := range slices.Sorted(maps.Keys(l.folders)) {
-		l.put(next, l.folders[folder])
+	good, folders := l.folders, l.readFolders(next.broken)
+	changed := func(folder string) int { return len(slices.Compact([]*Kind{folders[folder], good[folder]})) }
+	l.folders = map[string]*Kind{}
+	// Those that did not change come first: a name belongs to who has it.
+	for _, folder := range slices.SortedFunc(maps.Keys(folders), func(a, b string) int {
+		return cmp.Or(cmp.Compare(changed(a), changed(b)), cmp.Compare(a, b))
+	}) {
+		k := folders[folder]
+		if err := l.put(next, k); err != nil {
+			next.broken[folder] = err
+			if k = good[folder]; k == nil || l.put(next, k) != nil {
+				continue
+			}
+		}
+		l.folders[folder] = k
 	}
-	last := l.shelf.Swap(next)
-	return changes(last, next)
+	return changes(l.shelf.Swap(next), next)
 }
 
 // readFolders returns the good kind of each folder of Dir: the present one, or the last one if that is broken.
@@ -173,21 +186,21 @@ func (l *Library) readFolders(broken map[string]error) map[string]*Kind {
 	return folders
 }
 
-// put places k on the shelf, unless it is not selected or collides with another folder's kind.
-func (l *Library) put(s *shelf, k *Kind) {
+// put places k on the shelf if it is selected. A name that another folder's kind has already is an error.
+func (l *Library) put(s *shelf, k *Kind) error {
 	if len(l.options.Names) > 0 && !k.IsOneOf(l.options.Names) {
-		return
+		return nil
 	}
 	for gk, other := range s.kinds {
-		if k.Names.Group != gk.Group || slices.Contains(l.embedded, other) && gk == k.GroupKind() {
+		if k.Names.Group != gk.Group || gk == k.GroupKind() && slices.Contains(l.embedded, other) {
 			continue
 		}
 		if k.Names.Kind == gk.Kind || k.Names.Plural == other.Names.Plural || k.Names.Singular == other.Names.Singular {
-			s.broken[k.Folder] = fmt.Errorf("kind %s in schemas/%s has the kind, the plural or the singular of the one in schemas/%s", k.GroupKind(), k.Folder, other.Folder)
-			return
+			return fmt.Errorf("kind %s in schemas/%s has the kind, the plural or the singular of the one in schemas/%s", k.GroupKind(), k.Folder, other.Folder)
 		}
 	}
 	s.kinds[k.GroupKind()] = k
+	return nil
 }
 
 // changes compares two shelves: the kinds first, then the folders whose error came, changed or went.

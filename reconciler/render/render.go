@@ -29,6 +29,8 @@ type Target struct {
 	Name, Namespace string
 	// KubeVersion is what a chart sees as .Capabilities.KubeVersion, such as v1.36.3.
 	KubeVersion string
+	// Strict makes it an error when a template asks for a value that is not there, which otherwise is empty.
+	Strict bool
 }
 
 // Manifest is what a custom resource wants to exist.
@@ -60,7 +62,7 @@ func Render(k *kind.Kind, values kind.Values, target Target) (*Manifest, error) 
 	if err != nil {
 		return nil, fmt.Errorf("merging the values of chart %s: %w", k.Chart.Name(), err)
 	}
-	files, err := engine.Engine{}.Render(k.Chart, input)
+	files, err := engine.Engine{Strict: target.Strict}.Render(k.Chart, input)
 	if err != nil {
 		return nil, fmt.Errorf("rendering chart %s: %w", k.Chart.Name(), err)
 	}

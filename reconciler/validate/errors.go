@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -93,29 +94,43 @@ func locate(input map[string]any, selectors []string, root int) (path string, va
 	if _, ok := input[selectors[0]]; !ok {
 		return "", nil, false
 	}
-	var b strings.Builder
 	value = input
-	for i, s := range selectors {
+	for _, s := range selectors {
 		if strings.HasPrefix(s, "_") {
-			return b.String(), nil, true
+			return path, nil, true
 		}
 		if list, isList := value.([]any); isList {
-			fmt.Fprintf(&b, "[%s]", s)
+			path += "[" + s + "]"
 			index, err := strconv.Atoi(s)
 			if err != nil || index >= len(list) {
-				return b.String(), nil, true
+				return path, nil, true
 			}
 			value = list[index]
 			continue
 		}
-		if i > 0 {
-			b.WriteByte('.')
+		if key, err := strconv.Unquote(s); err == nil {
+			s = key
 		}
-		b.WriteString(s)
+		path = fieldPath(path, s)
 		m, _ := value.(map[string]any)
 		value = m[s]
 	}
-	return b.String(), value, true
+	return path, value, true
+}
+
+// plainKey is a field's name that can be told from the path around it.
+var plainKey = regexp.MustCompile(`^[A-Za-z0-9_/-]+$`)
+
+// fieldPath returns the path of a field of the struct at path: spec.size, or metadata.labels["app.kubernetes.io/name"].
+func fieldPath(path, key string) string {
+	key = kind.Shorten(key, maxValue)
+	switch {
+	case !plainKey.MatchString(key):
+		return path + "[" + strconv.Quote(key) + "]"
+	case path == "":
+		return key
+	}
+	return path + "." + key
 }
 
 func (c *fieldCauses) add(e cueerrors.Error, value any) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/example/memcached-operator/reconciler/kind"
 )
@@ -18,9 +19,6 @@ const (
 	maxString  = 64 << 10  // bytes of one string
 	maxSize    = 256 << 10 // bytes of all names and strings
 )
-
-// maxPathKey is how many bytes of a field's name stand in a path.
-const maxPathKey = 60
 
 // checkSize returns an *InvalidError if spec exceeds a bound. It looks at no more than the bounds allow, level by level
 // rather than recursively, in the order of the fields' names, so that the same spec always gives the same message.
@@ -41,10 +39,11 @@ type sizer struct {
 }
 
 type node struct {
-	value  any
-	parent int // index of the node that holds it
-	depth  int
-	key    string // as in a path: name of a field, or [index]
+	value   any
+	parent  int // index of the node that holds it
+	depth   int
+	key     string // a field's name or an entry's index
+	isEntry bool
 }
 
 // visit checks node i and appends what it holds. A message says what is wrong with the node at.
@@ -63,16 +62,16 @@ func (s *sizer) visit(i int) (at int, message string) {
 		for _, key := range slices.Sorted(maps.Keys(value)) {
 			s.size += len(key)
 			if len(key) > maxKey {
-				return i, fmt.Sprintf("has a field whose name has %d bytes, %d are allowed: %s", len(key), maxKey, kind.Shorten(key, maxPathKey))
+				return i, fmt.Sprintf("has a field whose name has %d bytes, %d are allowed: %s", len(key), maxKey, kind.Shorten(key, maxValue))
 			}
-			s.nodes = append(s.nodes, node{value[key], i, n.depth + 1, kind.Shorten(key, maxPathKey)})
+			s.nodes = append(s.nodes, node{value: value[key], parent: i, depth: n.depth + 1, key: key})
 		}
 	case []any:
 		if len(value) > maxEntries {
 			return i, fmt.Sprintf("has %d entries, %d are allowed", len(value), maxEntries)
 		}
 		for index := range value {
-			s.nodes = append(s.nodes, node{value[index], i, n.depth + 1, fmt.Sprintf("[%d]", index)})
+			s.nodes = append(s.nodes, node{value: value[index], parent: i, depth: n.depth + 1, key: strconv.Itoa(index), isEntry: true})
 		}
 	}
 	switch {
@@ -91,9 +90,9 @@ func (s *sizer) path(i int) string {
 	n := s.nodes[i]
 	switch {
 	case n.parent < 0:
-		return n.key
-	case n.key[:min(1, len(n.key))] == "[":
-		return s.path(n.parent) + n.key
+		return fieldPath("", n.key)
+	case n.isEntry:
+		return s.path(n.parent) + "[" + n.key + "]"
 	}
-	return s.path(n.parent) + "." + n.key
+	return fieldPath(s.path(n.parent), n.key)
 }
