@@ -155,11 +155,11 @@ func addTo(digest hash.Hash, files fstest.MapFS) {
 func (k *Kind) compile() (*Program, error) {
 	instance := load.Instances([]string{"./schemas/" + k.Folder}, &load.Config{FS: k.module})[0]
 	if instance.Err != nil {
-		return nil, describe(instance.Err)
+		return nil, errors.New(Explain(instance.Err))
 	}
 	root := cuecontext.New().BuildInstance(instance)
 	if err := root.Validate(); err != nil {
-		return nil, describe(err)
+		return nil, errors.New(Explain(err))
 	}
 	p := &Program{root: root}
 	for field, v := range map[string]*cue.Value{"object": &p.Object, "values": &p.Values, "report": &p.Report} {
@@ -182,10 +182,10 @@ func (k *Kind) readDefinitions(p *Program) (chartName string, err error) {
 			continue
 		}
 		if err := v.Validate(cue.Concrete(true), cue.Final()); err != nil {
-			return "", describe(err)
+			return "", errors.New(Explain(err))
 		}
 		if err := v.Decode(into); err != nil {
-			return "", describe(err)
+			return "", errors.New(Explain(err))
 		}
 	}
 	if strings.Contains(chartName, "/") || !fs.ValidPath(chartName) || isScratch(chartName) {
@@ -240,7 +240,8 @@ func wholeNumbers(v any) any {
 	return v
 }
 
-// describe puts all of a CUE error, with files and lines, into the message.
-func describe(err error) error {
-	return errors.New(strings.TrimSpace(cueerrors.Details(err, nil)))
+// Explain returns all of a CUE error, with files and lines.
+func Explain(err error) string {
+	const root = "/" // the module's, so that files are ./schemas/…
+	return strings.TrimSpace(cueerrors.Details(err, &cueerrors.Config{Cwd: root, ToSlash: true}))
 }

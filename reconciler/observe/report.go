@@ -9,7 +9,6 @@ import (
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/cuecontext"
-	cueerrors "cuelang.org/go/cue/errors"
 	"cuelang.org/go/cue/token"
 
 	"github.com/example/memcached-operator/reconciler/kind"
@@ -39,7 +38,7 @@ func evaluate(k *kind.Kind, p *kind.Program, data ast.Expr) (map[string]any, err
 	// each value that is unified evaluates the report anew, and a value that was evaluated before is copied.
 	result := p.Report.Unify(cuecontext.New().BuildExpr(data))
 	if err := result.Validate(cue.Concrete(true), cue.Final()); err != nil {
-		return nil, fmt.Errorf("computing the report of %s: %s", k.Names.Kind, cueerrors.Details(err, nil))
+		return nil, fmt.Errorf("computing the report of %s: %s", k.Names.Kind, kind.Explain(err))
 	}
 	var report map[string]any
 	if err := result.Decode(&report); err != nil {

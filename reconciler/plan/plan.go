@@ -38,6 +38,15 @@ func IsRenderError(err error) bool {
 // A cr that breaks the schema gives a *validate.InvalidError, a chart that fails a *RenderError. Any other error is a fault of
 // the kind's CUE, such as a *kind.RunawayError.
 func Make(k *kind.Kind, cr *unstructured.Unstructured, kubeVersion string) (*render.Manifest, Took, error) {
+	return makePlan(k, cr, render.Target{KubeVersion: kubeVersion})
+}
+
+// MakeStrict is Make, but a template that asks for a value that is not there is an error: for trying a kind out.
+func MakeStrict(k *kind.Kind, cr *unstructured.Unstructured, kubeVersion string) (*render.Manifest, Took, error) {
+	return makePlan(k, cr, render.Target{KubeVersion: kubeVersion, Strict: true})
+}
+
+func makePlan(k *kind.Kind, cr *unstructured.Unstructured, target render.Target) (*render.Manifest, Took, error) {
 	var took Took
 	start := time.Now()
 	values, err := validate.Spec(k, cr.GetName(), cr.Object["spec"])
@@ -46,7 +55,8 @@ func Make(k *kind.Kind, cr *unstructured.Unstructured, kubeVersion string) (*ren
 		return nil, took, err
 	}
 	start = time.Now()
-	manifest, err := render.Render(k, values, render.Target{Name: cr.GetName(), Namespace: cr.GetNamespace(), KubeVersion: kubeVersion})
+	target.Name, target.Namespace = cr.GetName(), cr.GetNamespace()
+	manifest, err := render.Render(k, values, target)
 	took.Render = time.Since(start)
 	if err != nil {
 		return nil, took, &RenderError{err}

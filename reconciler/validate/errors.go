@@ -79,7 +79,7 @@ func newInvalidError(input map[string]any, root int, err error) *InvalidError {
 		}
 	}
 	if len(invalid.Fields) == 0 {
-		invalid.Fields = []FieldError{{Path: "spec", Message: cueerrors.Details(err, nil)}}
+		invalid.Fields = []FieldError{{Path: "spec", Message: kind.Explain(err)}}
 	}
 	return invalid
 }

@@ -8,7 +8,7 @@ import (
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/cuecontext"
-	cueerrors "cuelang.org/go/cue/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/example/memcached-operator/reconciler/kind"
 )
@@ -25,30 +25,50 @@ func Spec(k *kind.Kind, name string, spec any) (kind.Values, error) {
 	return kind.Evaluate(k, "the schema", func(p *kind.Program) (kind.Values, error) { return evaluate(k, p, name, spec) })
 }
 
+// Status checks that status, computed by the kind's report, is what the kind declares as the status of its custom resources.
+func Status(k *kind.Kind, cr *unstructured.Unstructured, status map[string]any) error {
+	_, err := kind.Evaluate(k, "the status", func(p *kind.Program) (any, error) {
+		input := object(k, cr.GetName(), cr.Object["spec"])
+		input["status"] = status
+		err := p.Object.Unify(cuecontext.New().Encode(input)).Validate(cue.Concrete(true), cue.Final())
+		if err != nil {
+			return nil, fmt.Errorf("the report is not the status that the kind declares: %w", newInvalidError(input, len(p.Object.Path().Selectors()), err))
+		}
+		return nil, nil
+	})
+	return err
+}
+
 func evaluate(k *kind.Kind, p *kind.Program, name string, spec any) (kind.Values, error) {
-	input := map[string]any{
-		"apiVersion": k.GVK().GroupVersion().String(),
-		"kind":       k.Names.Kind,
-		"metadata":   map[string]any{"name": name},
-		"spec":       map[string]any{},
-	}
-	if spec != nil {
-		input["spec"] = withoutNulls(spec)
-	}
+	input := object(k, name, spec)
 	// A context of its own for each input: what is encoded into a shared one is never freed.
-	object := p.Object.Unify(cuecontext.New().Encode(input))
-	if err := object.Validate(cue.Concrete(true), cue.Final()); err != nil {
+	checked := p.Object.Unify(cuecontext.New().Encode(input))
+	if err := checked.Validate(cue.Concrete(true), cue.Final()); err != nil {
 		return nil, newInvalidError(input, len(p.Object.Path().Selectors()), err)
 	}
-	result := p.Values.FillPath(cue.MakePath(cue.Def("object")), object)
+	result := p.Values.FillPath(cue.MakePath(cue.Def("object")), checked)
 	if err := result.Validate(cue.Concrete(true), cue.Final()); err != nil {
-		return nil, fmt.Errorf("computing the chart's values of %s: %s", k.Names.Kind, cueerrors.Details(err, nil))
+		return nil, fmt.Errorf("computing the chart's values of %s: %s", k.Names.Kind, kind.Explain(err))
 	}
 	var values kind.Values
 	if err := result.Decode(&values); err != nil {
 		return nil, fmt.Errorf("decoding the chart's values of %s: %w", k.Names.Kind, err)
 	}
 	return values, nil
+}
+
+// object returns the custom resource as CUE sees it.
+func object(k *kind.Kind, name string, spec any) map[string]any {
+	o := map[string]any{
+		"apiVersion": k.GVK().GroupVersion().String(),
+		"kind":       k.Names.Kind,
+		"metadata":   map[string]any{"name": name},
+		"spec":       map[string]any{},
+	}
+	if spec != nil {
+		o["spec"] = withoutNulls(spec)
+	}
+	return o
 }
 
 // IsInvalid tells whether err says that a spec breaks its schema.
