@@ -38,6 +38,7 @@ test: ## Run all tests, on a real control plane where Kubernetes is involved.
 	@bin/sandbox -prepare
 	go test $(RACE) $(UNIT_PACKAGES)
 	cd tools && go test ./...
+	cd test/prometheus && go test -count=1 ./... # Go would not see that files of this module changed.
 	go test $(RACE) -timeout 20m -p 1 $(CLUSTER_PACKAGES)
 
 # These start control planes, one at a time.
