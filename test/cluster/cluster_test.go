@@ -121,6 +121,19 @@ func TestAPIOnly(t *testing.T) {
 		if last := ofNobody[len(ofNobody)-1]; last.Time.Before(ofNobody[0].Time) {
 			t.Errorf("times: got %s after %s", last.Time, ofNobody[0].Time)
 		}
+
+		log, err := c.OpenAuditLog("nobody")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = log.Close() }()
+		first, err := log.Next()
+		if diff := cmp.Diff(ofNobody, first); err != nil || diff != "" {
+			t.Errorf("one user's requests: %v (-want +got):\n%s", err, diff)
+		}
+		if again, err := log.Next(); err != nil || len(again) > 0 {
+			t.Errorf("read again without new requests: got %v, %v", again, err)
+		}
 	})
 
 	t.Run("kubectl reads its input and tells its errors", func(t *testing.T) {
