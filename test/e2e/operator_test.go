@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -161,4 +162,18 @@ func TestARestartWritesNothing(t *testing.T) {
 			t.Errorf("after a restart the operator wrote: %+v", event)
 		}
 	}
+}
+
+// pidOf finds the process that runs program, in /proc.
+func pidOf(program string) (int, error) {
+	links, err := filepath.Glob("/proc/[0-9]*/exe")
+	if err != nil {
+		return 0, err
+	}
+	for _, link := range links {
+		if target, err := os.Readlink(link); err == nil && target == program {
+			return strconv.Atoi(filepath.Base(filepath.Dir(link)))
+		}
+	}
+	return 0, fmt.Errorf("no process runs %s", program)
 }
