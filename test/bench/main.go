@@ -40,6 +40,7 @@ type options struct {
 	docs     string
 	from     string
 	profile  string
+	note     string
 }
 
 // allParts are the names that -parts knows. Memory is measured along with each.
@@ -60,7 +61,7 @@ func execute(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	r := &results{}
+	r := &results{Note: o.note}
 	if o.from != "" {
 		content, err := os.ReadFile(o.from)
 		if err != nil {
@@ -100,6 +101,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.results, "results", "bin/bench.json", "Write the results to this file.")
 	flags.StringVar(&o.docs, "docs", "", "Write the tables into this Markdown file, between its markers.")
 	flags.StringVar(&o.from, "from", "", "Measure nothing, and take the results from this file.")
+	flags.StringVar(&o.note, "note", "", "A sentence for the readers of the results, such as what else kept the machine busy.")
 	flags.StringVar(&o.profile, "profile", "", "Save CPU profiles of the creation and a heap profile in this folder; for an operator with --pprof-bind-address.")
 	if err := flags.Parse(args); err != nil {
 		return o, err

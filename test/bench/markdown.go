@@ -30,6 +30,9 @@ type row struct {
 var rows = []row{
 	{"**Creation**: CPU per custom resource until all are Ready, ms", "7", 7, "%.1f", ofCreation(func(r *run, c *creation) float64 { return 1000 * c.CPUSeconds / float64(r.Count) })},
 	{"all Ready after, s", "", 0, "%.1f", ofCreation(func(_ *run, c *creation) float64 { return c.Seconds })},
+	{"reconciliations per custom resource", "", 0, "%.1f", func(r *run) (float64, bool) {
+		return perCR(r, r.Create.Reconciles), r.Create.Reconciles > 0
+	}},
 	{"writes per object", "1", 1, "%.2f", ofCreation(func(r *run, c *creation) float64 { return perCR(r, c.Calls.ObjectWrites) / objectsEach })},
 	{"status writes per custom resource", "3", 3, "%.2f", ofCreation(func(r *run, c *creation) float64 { return perCR(r, c.Calls.StatusWrites) })},
 	{"reads per custom resource", "", 0, "%.2f", ofCreation(func(r *run, c *creation) float64 { return perCR(r, c.Calls.Reads) })},
@@ -109,6 +112,9 @@ func (r *results) markdown() string {
 	var b strings.Builder
 	_, _ = fmt.Fprintf(&b, "Measured on %s: operator %s, Kubernetes %s, %s, %d cores.\n",
 		r.Date, r.Operator, r.Kubernetes, r.CPU, r.Cores)
+	if r.Note != "" {
+		_, _ = fmt.Fprintf(&b, "%s\n", r.Note)
+	}
 	if len(r.Runs) > 0 {
 		r.runTable(&b)
 		r.peerTable(&b)

@@ -129,6 +129,12 @@ func (o *operator) memory(ctx context.Context) (m memory, err error) {
 	return m, err
 }
 
+// reconciles returns how many reconciliations the operator has done.
+func (o *operator) reconciles(ctx context.Context) (int, error) {
+	n, err := o.metric(ctx, "controller_runtime_reconcile_total")
+	return int(n), err
+}
+
 // metric returns the sum of the metric's series, 0 if it has none.
 func (o *operator) metric(ctx context.Context, name string) (float64, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, o.metrics, http.NoBody)

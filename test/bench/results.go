@@ -20,6 +20,7 @@ type results struct {
 	Cores      int    `json:"cores"`
 	Operator   string `json:"operator"` // its version, as its log has it
 	Kubernetes string `json:"kubernetes"`
+	Note       string `json:"note,omitempty"` // what else a reader must know, as a sentence
 	Runs       []*run `json:"runs,omitempty"`
 	Soak       *soak  `json:"soak,omitempty"`
 }
@@ -49,6 +50,7 @@ type creation struct {
 type usage struct {
 	Seconds    float64 `json:"seconds"`
 	CPUSeconds float64 `json:"cpuSeconds"`
+	Reconciles int     `json:"reconciles,omitempty"`
 	Calls      calls   `json:"calls"`
 }
 

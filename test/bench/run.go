@@ -166,6 +166,9 @@ func (b *bench) create(ctx context.Context, count int) (*creation, error) {
 		return nil, err
 	}
 	b.operator.meter.recorded(nil)
+	if result.Reconciles, err = b.operator.reconciles(ctx); err != nil { // there were none before
+		return nil, err
+	}
 	result.Series = thin(result.Series, 150)
 	result.Seconds, result.CPUSeconds = ready.latest().Sub(start.time).Seconds(), (all.cpu - start.cpu).Seconds()
 	result.QuietSeconds = quiet.Sub(start.time).Seconds()
@@ -218,6 +221,9 @@ func (b *bench) restart(ctx context.Context) (*usage, error) {
 	}
 	u, err := b.used(sample{time: b.operator.started}, now)
 	if err != nil {
+		return nil, err
+	}
+	if u.Reconciles, err = b.operator.reconciles(ctx); err != nil {
 		return nil, err
 	}
 	quiet, err := b.operator.meter.quiet(ctx, b.operator.started, b.timeout)

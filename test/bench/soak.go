@@ -37,7 +37,7 @@ func (b *bench) soak(ctx context.Context, s *soak) error {
 	if err != nil {
 		return err
 	}
-	before, err := b.operator.metric(ctx, "controller_runtime_reconcile_total")
+	before, err := b.operator.reconciles(ctx)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (b *bench) soak(ctx context.Context, s *soak) error {
 			return context.Cause(changing)
 		case <-time.After(soakInterval):
 		}
-		reconciles, err := b.operator.metric(ctx, "controller_runtime_reconcile_total")
+		reconciles, err := b.operator.reconciles(ctx)
 		if err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func (b *bench) soak(ctx context.Context, s *soak) error {
 		if err != nil {
 			return err
 		}
-		s.Reconciles = int(reconciles - before)
+		s.Reconciles = reconciles - before
 		s.Seconds, s.CPUSeconds = now.time.Sub(start.time).Seconds(), (now.cpu - start.cpu).Seconds()
 		s.Series = append(s.Series, point{Seconds: s.Seconds, CPUSeconds: s.CPUSeconds, RSS: m.RSS, Heap: m.Heap, Reconciles: s.Reconciles})
 		s.Last.Peak = m.Peak
