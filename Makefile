@@ -41,6 +41,12 @@ test: ## Run all tests, on a real control plane where Kubernetes is involved.
 	cd test/prometheus && go test -count=1 ./... # Go would not see that files of this module changed.
 	go test $(RACE) -timeout 20m -p 1 $(CLUSTER_PACKAGES)
 
+.PHONY: bench
+bench: ## Measure what the operator costs, into docs/performance.md; takes half an hour. BENCH='-rest 30s' adds flags, -help lists them.
+	@$(MAKE) --no-print-directory bin/manager bin/bench
+	@bin/bench -results docs/performance.json -docs docs/performance.md $(BENCH)
+	@cd tools && go run ./plot -results ../docs/performance.json -output ../docs/images
+
 # These start control planes, one at a time.
 CLUSTER_PACKAGES := ./test/... ./reconciler
 UNIT_PACKAGES := $$(go list ./... | grep -v -e /test/ -e /reconciler$$)
@@ -56,11 +62,11 @@ bin:
 	@mkdir -p $@
 
 # Go knows best what is out of date.
-.PHONY: bin/manager bin/opctl bin/sandbox
+.PHONY: bin/manager bin/opctl bin/sandbox bin/bench
 bin/manager bin/opctl:
 	@$(GO_BUILD) -o $@ ./cmd/$(@F)
-bin/sandbox:
-	@$(GO_BUILD) -o $@ ./test/sandbox
+bin/sandbox bin/bench:
+	@$(GO_BUILD) -o $@ ./test/$(@F)
 
 .PHONY: image
 image: ## Build the image IMG as dist/image.tar without a container engine; PUSH=1 pushes it, BASE=scratch needs no registry.
