@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,7 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/tools/events"
+	"k8s.io/apimachinery/pkg/runtime"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/example/memcached-operator/reconciler/apply"
 	"github.com/example/memcached-operator/reconciler/kind"
@@ -20,8 +25,32 @@ import (
 const maxNote = 1000
 
 // recorder tells of what happened to a custom resource, once each time.
+//
+// It is client-go's older recorder. The newer one, of the events.k8s.io API, remembers each event for some ten minutes by the
+// version of the object that it is about, so that its memory grows with the number of changes; this one's has a bound.
 type recorder struct {
-	events.EventRecorder
+	record.EventRecorder
+}
+
+// maxRecent is how many events are remembered, in order to count those that come again; each takes about a KiB.
+const maxRecent = 1024
+
+// newRecorder returns a recorder that sends to mgr's cluster while mgr runs.
+func newRecorder(mgr manager.Manager) (*recorder, error) {
+	config := rest.CopyConfig(mgr.GetConfig())
+	config.ContentType = runtime.ContentTypeProtobuf
+	client, err := typedcorev1.NewForConfigAndClient(config, mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("creating a client for events: %w", err)
+	}
+	broadcaster := record.NewBroadcasterWithCorrelatorOptions(record.CorrelatorOptions{LRUCacheSize: maxRecent})
+	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.Events(metav1.NamespaceAll)})
+	err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		<-ctx.Done()
+		broadcaster.Shutdown()
+		return nil
+	}))
+	return &recorder{broadcaster.NewRecorder(mgr.GetScheme(), corev1.EventSource{Component: kind.Manager})}, err
 }
 
 // applied tells which objects were written, and what was taken back from whom.
@@ -41,14 +70,14 @@ func (r *recorder) applied(cr *unstructured.Unstructured, result apply.Result) {
 		parts = append(parts, fmt.Sprintf("took %s of %s back from %s", c.Field, c.Object, c.Manager))
 	}
 	if len(parts) > 0 {
-		r.record(cr, corev1.EventTypeNormal, "Applied", "Apply", strings.Join(parts, "; "))
+		r.record(cr, corev1.EventTypeNormal, "Applied", strings.Join(parts, "; "))
 	}
 }
 
 // pruned tells which objects were deleted.
 func (r *recorder) pruned(cr *unstructured.Unstructured, objects []string) {
 	if len(objects) > 0 {
-		r.record(cr, corev1.EventTypeNormal, "Pruned", "Prune", "deleted "+strings.Join(objects, ", "))
+		r.record(cr, corev1.EventTypeNormal, "Pruned", "deleted "+strings.Join(objects, ", "))
 	}
 }
 
@@ -58,21 +87,21 @@ func (r *recorder) transition(cr *unstructured.Unstructured, to metav1.Condition
 	if to.Status == metav1.ConditionTrue {
 		eventType = corev1.EventTypeNormal
 	}
-	r.record(cr, eventType, to.Reason, "Reconcile", to.Message)
+	r.record(cr, eventType, to.Reason, to.Message)
 }
 
-func (r *recorder) record(cr *unstructured.Unstructured, eventType, reason, action, note string) {
+func (r *recorder) record(cr *unstructured.Unstructured, eventType, reason, note string) {
 	if note == "" {
 		note = fmt.Sprintf("%s %s is %s", cr.GetKind(), cr.GetName(), strings.ToLower(reason))
 	}
-	r.Eventf(cr, nil, eventType, reason, action, "%s", kind.Shorten(note, maxNote))
+	r.Event(cr, eventType, reason, kind.Shorten(note, maxNote))
 }
 
 // passing are reasons that are no news: what they say ends by itself, and a namespace on its way out takes no events.
-var passing = []string{observe.ReasonProgressing, apply.ReasonTerminating, apply.ReasonNamespaceTerminating}
+var passing = []string{reasonApplying, observe.ReasonProgressing, apply.ReasonTerminating, apply.ReasonNamespaceTerminating}
 
 // transitions returns the conditions worth an event: each that became false or false for another reason, and Ready once it
-// becomes true. When Ready becomes false it repeats the reason of another.
+// becomes true again after such a reason. When Ready becomes false it repeats the reason of another.
 func transitions(before, after []metav1.Condition) []metav1.Condition {
 	var out []metav1.Condition
 	for _, c := range after {
@@ -82,7 +111,7 @@ func transitions(before, after []metav1.Condition) []metav1.Condition {
 		}
 		switch c.Type {
 		case conditionReady:
-			if c.Status == metav1.ConditionTrue {
+			if c.Status == metav1.ConditionTrue && old != nil && !slices.Contains(passing, old.Reason) {
 				out = append(out, c)
 			}
 		case conditionPaused:

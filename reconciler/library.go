@@ -110,5 +110,5 @@ func (r *recorder) kindRefused(c kind.Change) {
 		name = c.New.Names.Plural + "." + c.New.Names.Group
 	}
 	definition := &corev1.ObjectReference{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: name}
-	r.Eventf(definition, nil, corev1.EventTypeWarning, "KindRefused", "Load", "%s", kind.Shorten(c.Err.Error(), maxNote))
+	r.Event(definition, corev1.EventTypeWarning, "KindRefused", kind.Shorten(c.Err.Error(), maxNote))
 }

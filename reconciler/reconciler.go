@@ -26,6 +26,7 @@ type Reconciler struct {
 	applier     *apply.Applier
 	watches     watcher
 	writer      *writer
+	reports     *reports
 	events      *recorder
 	metrics     *metrics
 	kubeVersion string // which charts see, such as v1.36.3
@@ -120,6 +121,7 @@ func (r *Reconciler) get(ctx context.Context, req Request) (apply.Owner, error) 
 func (r *Reconciler) forget(req Request) {
 	r.applier.Forget(req.GroupKind, req.NamespacedName)
 	r.writer.forget(req)
+	r.reports.forget(req)
 	r.watches.drop(req)
 	r.metrics.of(req.GroupKind).forget(req.NamespacedName)
 }
@@ -182,7 +184,7 @@ func (r *Reconciler) delete(ctx context.Context, req Request, owner apply.Owner,
 	if !owner.Orphans() {
 		pruned, left, err := r.applier.Prune(ctx, owner, status.inventory)
 		r.events.pruned(owner.Unstructured, pruned)
-	r.metrics.of(owner.Kind.GroupKind()).did(actionPruned, len(pruned))
+		r.metrics.of(owner.Kind.GroupKind()).did(actionPruned, len(pruned))
 		status.inventory = left
 		if err != nil {
 			return status.deletionBlocked(err)

@@ -23,7 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -79,7 +79,7 @@ type world struct {
 	namespace string
 	library   *kind.Library
 	*Reconciler
-	recorded *events.FakeRecorder
+	recorded *record.FakeRecorder
 }
 
 func newWorld(t *testing.T) *world {
@@ -105,7 +105,7 @@ func (w *world) restart(config *rest.Config) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.recorded = events.NewFakeRecorder(100)
+	w.recorded = record.NewFakeRecorder(100)
 	w.Reconciler = &Reconciler{
 		kinds:       newLibrary(w.library),
 		crs:         c,
@@ -113,6 +113,7 @@ func (w *world) restart(config *rest.Config) {
 		applier:     apply.New(c, c),
 		watches:     watchesNothing{},
 		writer:      newWriter(c),
+		reports:     newReports(),
 		events:      &recorder{w.recorded},
 		metrics:     newMetrics(prometheus.NewRegistry()),
 		kubeVersion: "v1.36.3",

@@ -64,7 +64,10 @@ func Register(mgr manager.Manager, o Options) error {
 	}
 	library := newLibrary(o.Library)
 	metrics := newMetrics(ctrlmetrics.Registry)
-	events := &recorder{mgr.GetEventRecorder(kind.Manager)}
+	events, err := newRecorder(mgr)
+	if err != nil {
+		return err
+	}
 	watches := &watches{
 		kinds:      library,
 		objects:    mgr.GetCache(),
@@ -87,6 +90,7 @@ func Register(mgr manager.Manager, o Options) error {
 		applier:     apply.New(mgr.GetClient(), mgr.GetAPIReader()),
 		watches:     watches,
 		writer:      newWriter(mgr.GetClient()),
+		reports:     newReports(),
 		events:      events,
 		metrics:     metrics,
 		kubeVersion: version,

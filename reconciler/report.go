@@ -48,7 +48,7 @@ func (r *Reconciler) report(ctx context.Context, req Request, owner apply.Owner,
 	if err != nil {
 		return err
 	}
-	fields, err := observe.Report(owner.Kind, owner.GetNamespace(), owner.GetName(), observed)
+	fields, err := r.reports.of(req, owner, observed)
 	if err != nil {
 		return status.invalid(err)
 	}

@@ -30,6 +30,9 @@ const (
 	conditionPaused      = "Paused"
 )
 
+// reasonApplying says that objects are about to be applied for the first time.
+const reasonApplying = "Applying"
+
 // reasonRenderFailed says that the chart fails on a valid spec.
 const reasonRenderFailed = "RenderFailed"
 
@@ -141,7 +144,7 @@ func (s *status) live(result apply.Result) { s.result = &result }
 func (s *status) report(fields map[string]any) { s.fields = fields }
 
 // begun says that objects are about to be applied for the first time.
-func (s *status) begun() { s.reconciling("Applying", "objects are being applied") }
+func (s *status) begun() { s.reconciling(reasonApplying, "objects are being applied") }
 
 // done says that the custom resource is about to be gone, and takes no status.
 func (s *status) done() { s.ended = true }

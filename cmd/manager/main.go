@@ -21,6 +21,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/example/memcached-operator/reconciler"
+	"github.com/example/memcached-operator/reconciler/gate"
 	"github.com/example/memcached-operator/reconciler/kind"
 	"github.com/example/memcached-operator/version"
 )
@@ -64,7 +65,7 @@ func run(ctx context.Context) error {
 	}
 	ctrl.Log.WithName("setup").Info("Starting manager", "version", version.String())
 
-	library, err := kind.OpenLibrary(kind.LibraryOptions{Dir: kindsDir, Names: split(kindList)})
+	library, err := kind.OpenLibrary(kind.LibraryOptions{Dir: kindsDir, Names: split(kindList), Check: gate.Check})
 	if err != nil {
 		return err
 	}

@@ -101,6 +101,6 @@ func role(kinds map[string]*kind.Kind, objects map[schema.GroupVersionKind]bool)
 	for _, group := range slices.Sorted(maps.Keys(watched)) {
 		add(group, watched[group], "list", "watch")
 	}
-	add("events.k8s.io", []string{"events"}, "create", "patch")
+	add("", []string{"events"}, "create", "patch")
 	return r
 }

@@ -22,6 +22,8 @@ type Program struct {
 	Object cue.Value
 	// Values computes the chart's values from #object, a valid custom resource with its defaults filled in.
 	Values cue.Value
+	// Plan is Values with Object as #object: one evaluation both checks a custom resource and computes its values.
+	Plan cue.Value
 	// Report computes the kind's part of the status from #metadata and #observed.
 	Report cue.Value
 }
@@ -48,17 +50,16 @@ func Evaluate[T any](k *Kind, what string, f func(*Program) (T, error)) (T, erro
 	if k.runaways.Load() >= maxRunaways {
 		return none, fmt.Errorf("evaluating %s: %d evaluations of this kind were given up and still run", what, maxRunaways)
 	}
-	turn := takeTurn()
-	program := k.program
-	done := start(func() (T, error) {
-		if program == nil {
-			fresh, err := k.compile()
-			if err != nil {
-				return none, err
+	var program *Program
+	turn, done := takeTurn(func() (result outcome[T]) {
+		defer func() { result.panic = recover() }()
+		if program = k.program; program == nil {
+			if program, result.err = k.compile(); result.err != nil {
+				return result
 			}
-			program = fresh
 		}
-		return f(program)
+		result.value, result.err = f(program)
+		return result
 	})
 	limit := time.NewTimer(maxEvaluation)
 	defer limit.Stop()
@@ -89,26 +90,13 @@ type outcome[T any] struct {
 	panic any
 }
 
-// start calls f and sends what becomes of it.
-func start[T any](f func() (T, error)) <-chan outcome[T] {
-	done := make(chan outcome[T], 1)
-	go func() {
-		var o outcome[T]
-		defer func() {
-			o.panic = recover()
-			done <- o
-		}()
-		o.value, o.err = f()
-	}()
-	return done
-}
-
 // turn is held while CUE evaluates anything. The evaluator completes shared values when they are first looked at, and does so
 // without a lock (cuelang.org/go v0.17.1, found by the race detector); see docs/adr/0003. A mutex would not do: nobody could
 // take it from an evaluation that never ends.
 type turn struct {
 	held    chan struct{} // full while somebody holds the turn
 	givenUp chan struct{} // closed once a fresh turn stands in its place
+	work    chan func()   // done one after another, on a stack that need not grow each time
 }
 
 var current atomic.Pointer[turn]
@@ -116,16 +104,29 @@ var current atomic.Pointer[turn]
 func init() { current.Store(newTurn()) }
 
 func newTurn() *turn {
-	return &turn{held: make(chan struct{}, 1), givenUp: make(chan struct{})}
+	t := &turn{held: make(chan struct{}, 1), givenUp: make(chan struct{}), work: make(chan func())}
+	go func() {
+		for {
+			select {
+			case f := <-t.work:
+				f()
+			case <-t.givenUp:
+				return
+			}
+		}
+	}()
+	return t
 }
 
-// takeTurn waits until nobody else evaluates.
-func takeTurn() *turn {
+// takeTurn waits until nobody else evaluates, and then lets f begin; what becomes of it is sent.
+func takeTurn[T any](f func() outcome[T]) (*turn, <-chan outcome[T]) {
+	done := make(chan outcome[T], 1)
 	for {
 		t := current.Load()
 		select {
 		case t.held <- struct{}{}:
-			return t
+			t.work <- func() { done <- f() }
+			return t, done
 		case <-t.givenUp:
 		}
 	}

@@ -168,6 +168,7 @@ func (k *Kind) compile() (*Program, error) {
 			return nil, fmt.Errorf("schemas/%s has no field %q: unify its package with kind.#Kind", k.Folder, field)
 		}
 	}
+	p.Plan = p.Values.FillPath(cue.MakePath(cue.Def("object")), p.Object)
 	return p, nil
 }
 

@@ -42,19 +42,25 @@ func Status(k *kind.Kind, cr *unstructured.Unstructured, status map[string]any) 
 func evaluate(k *kind.Kind, p *kind.Program, name string, spec any) (kind.Values, error) {
 	input := object(k, name, spec)
 	// A context of its own for each input: what is encoded into a shared one is never freed.
-	checked := p.Object.Unify(cuecontext.New().Encode(input))
-	if err := checked.Validate(cue.Concrete(true), cue.Final()); err != nil {
-		return nil, newInvalidError(input, len(p.Object.Path().Selectors()), err)
-	}
-	result := p.Values.FillPath(cue.MakePath(cue.Def("object")), checked)
+	result := p.Plan.FillPath(cue.MakePath(cue.Def("object")), cuecontext.New().Encode(input))
 	if err := result.Validate(cue.Concrete(true), cue.Final()); err != nil {
-		return nil, fmt.Errorf("computing the chart's values of %s: %s", k.Names.Kind, kind.Explain(err))
+		return nil, explain(k, p, input, err)
 	}
 	var values kind.Values
 	if err := result.Decode(&values); err != nil {
 		return nil, fmt.Errorf("decoding the chart's values of %s: %w", k.Names.Kind, err)
 	}
 	return values, nil
+}
+
+// explain tells the faults of the input from those of the kind's calculations, in which err may be, too: it looks at the input
+// by itself.
+func explain(k *kind.Kind, p *kind.Program, input map[string]any, err error) error {
+	checked := p.Object.Unify(cuecontext.New().Encode(input))
+	if invalid := checked.Validate(cue.Concrete(true), cue.Final()); invalid != nil {
+		return newInvalidError(input, len(p.Object.Path().Selectors()), invalid)
+	}
+	return fmt.Errorf("computing the chart's values of %s: %s", k.Names.Kind, kind.Explain(err))
 }
 
 // object returns the custom resource as CUE sees it.
