@@ -159,7 +159,7 @@ func TestOpeningALibrary(t *testing.T) {
 	}
 	for want, o := range map[string]LibraryOptions{
 		`there is no kind "Thing": known are cache.example.com/v1alpha1 Memcached`: {Names: []string{"Thing"}},
-		"reading the folder schemas":       {Dir: dir + "/nowhere"},
+		"nowhere: stat schemas: ":          {Dir: dir + "/nowhere"},
 		"checking kind memcached: refused": {Check: func(*Kind) error { return errors.New("refused") }},
 	} {
 		if _, err := OpenLibrary(o); err == nil || !strings.Contains(err.Error(), want) {

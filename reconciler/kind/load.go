@@ -67,6 +67,9 @@ func LoadAll(schemaFS, chartFS fs.FS) ([]*Kind, error) {
 // LoadFolder loads every kind of a folder that is laid out as the repository, with schemas/<kind>/*.cue and charts/<chart>/…,
 // sorted by folder. Each loads or fails by itself. The contract is the binary's own, whatever stands in the folder.
 func LoadFolder(fsys fs.FS) ([]Loaded, error) {
+	if _, err := fs.Stat(fsys, "schemas"); err != nil {
+		return nil, err
+	}
 	schemaFS, err := fs.Sub(fsys, "schemas")
 	if err != nil {
 		return nil, err
