@@ -24,7 +24,7 @@ func newCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newRenderCommand(), newGenerateCommand(), &cobra.Command{
+	root.AddCommand(newVetCommand(), newRenderCommand(), newGenerateCommand(), &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  cobra.NoArgs,

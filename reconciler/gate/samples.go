@@ -23,7 +23,7 @@ var ownStatus = []string{"conditions", "observedGeneration", "inventory", "lastH
 func samples(k *kind.Kind) (problems []error) {
 	rendered := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(k.Samples)) {
-		kinds, err := render(k, name)
+		kinds, err := renderTwice(k, name)
 		if err == nil {
 			err = report(k, name)
 		}
@@ -40,8 +40,8 @@ func samples(k *kind.Kind) (problems []error) {
 	return policies(k, rendered)
 }
 
-// render plans a sample twice, the second time strictly, and returns the kinds of its objects.
-func render(k *kind.Kind, name string) ([]schema.GroupKind, error) {
+// renderTwice plans a sample twice, the second time strictly, and returns the kinds of its objects.
+func renderTwice(k *kind.Kind, name string) ([]schema.GroupKind, error) {
 	sample := plan.Sample(k, name, "default")
 	loose, _, err := plan.Make(k, sample, kubeVersion)
 	if err != nil {

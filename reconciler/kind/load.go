@@ -213,9 +213,9 @@ func loadChart(name string, files fstest.MapFS) (*chart.Chart, error) {
 	}
 	switch {
 	case c.Name() != name:
-		return nil, fmt.Errorf("Chart.yaml: the chart's name %q must be its folder's, %q", c.Name(), name)
+		return nil, fmt.Errorf("the name in Chart.yaml, %q, must be the folder's", c.Name())
 	case c.Metadata.Type == "library":
-		return nil, errors.New("Chart.yaml: a library chart renders nothing")
+		return nil, errors.New("the type in Chart.yaml is library: such a chart renders nothing")
 	case len(c.Metadata.Dependencies) > 0 || len(c.Dependencies()) > 0:
 		return nil, errors.New("the chart has dependencies: a kind's chart must stand alone")
 	case len(c.CRDObjects()) > 0:
