@@ -23,7 +23,7 @@ func newGenerateCRDCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "crd [KIND…]",
 		Short: "Print the CustomResourceDefinitions of kinds",
-		Long: `Print the CustomResourceDefinitions of the named kinds, such as Memcached or memcacheds.cache.example.com; of all without a name.
+		Long: `Print the CustomResourceDefinitions of the named kinds, KIND or PLURAL.GROUP; of all without a name.
 
 The spec is open: the API server stores any, and the operator reports what breaks the kind's schema in the condition Valid.`,
 		Example: "  opctl generate crd --kinds-dir ./my-kinds MyKind | kubectl apply --server-side -f -",

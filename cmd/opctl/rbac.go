@@ -36,8 +36,8 @@ func newGenerateRBACCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rbac [KIND…]",
 		Short: "Print the operator's ClusterRole",
-		Long: `Print the ClusterRole with the rights that the operator needs to serve the named kinds, such as Memcached or
-memcacheds.cache.example.com, and no other; all kinds without a name.
+		Long: `Print the ClusterRole with the rights that the operator needs to serve the named kinds, KIND or PLURAL.GROUP, and no
+other; all kinds without a name.
 
 The rights follow from what the kinds' samples render, so that these should turn on all that a chart can render. Custom
 resources in files count as further samples.`,

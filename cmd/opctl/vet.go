@@ -15,8 +15,8 @@ func newVetCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "vet [KIND…]",
 		Short: "Try kinds out as the operator does before it serves them",
-		Long: `Try out the named kinds, such as Memcached or memcacheds.cache.example.com, or all kinds without a name, as the operator does
-before it serves them: names, policies, templates, and each sample from validation to the status.`,
+		Long: `Try out the named kinds, KIND or PLURAL.GROUP, or all kinds without a name, as the operator does before it serves them:
+names, policies, templates, and each sample from validation to the status.`,
 		Example: "  opctl vet --kinds-dir ./my-kinds",
 		RunE: func(cmd *cobra.Command, names []string) error {
 			kinds, err := loadKinds(kindsDir)

@@ -168,14 +168,16 @@ func TestOpeningALibrary(t *testing.T) {
 	}
 }
 
-// TestAMountedConfigMap loads and follows files that are links into a folder that is replaced, as the kubelet mounts them.
-func TestAMountedConfigMap(t *testing.T) {
+// TestMountedConfigMaps loads and follows files that the kubelet mounts: links into a folder that is replaced. One ConfigMap
+// holds the charts, whose folder is a link; the other is mounted as the schema's folder, in which the files are.
+func TestMountedConfigMaps(t *testing.T) {
 	dir := t.TempDir()
 	files := kindFiles("thing", `{n: int | *1}`, `n: #object.spec.n`)
+	before := files["schemas/thing/kind.cue"]
+	after := &fstest.MapFile{Data: []byte(strings.Replace(string(before.Data), "int | *1", "int | *2", 1))}
+	delete(files, "schemas/thing/kind.cue")
 	put(t, dir+"/..one", files)
-	changed := files["schemas/thing/kind.cue"]
-	files["schemas/thing/kind.cue"] = &fstest.MapFile{Data: []byte(strings.Replace(string(changed.Data), "int | *1", "int | *2", 1))}
-	put(t, dir+"/..two", files)
+	put(t, dir+"/schemas/thing", fstest.MapFS{"..one/kind.cue": before, "..two/kind.cue": after})
 	link := func(to, name string) {
 		t.Helper()
 		temporary := filepath.Join(dir, "..tmp")
@@ -184,8 +186,9 @@ func TestAMountedConfigMap(t *testing.T) {
 		}
 	}
 	link("..one", "..data")
-	link("..data/schemas", "schemas")
 	link("..data/charts", "charts")
+	link("..one", "schemas/thing/..data")
+	link("..data/kind.cue", "schemas/thing/kind.cue")
 	l := open(t, LibraryOptions{Dir: dir})
 	l.interval = 10 * time.Millisecond
 	first := l.Get(thing)
@@ -207,7 +210,7 @@ func TestAMountedConfigMap(t *testing.T) {
 			}
 		})
 	}
-	link("..two", "..data")
+	link("..two", "schemas/thing/..data")
 	select {
 	case c := <-changes:
 		if c.Old != first || c.New == first || c.New != l.Get(thing) || c.Err != nil {
