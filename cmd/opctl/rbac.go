@@ -9,8 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/example/memcached-operator/reconciler/kind"
@@ -67,14 +69,14 @@ func generateRBAC(cmd *cobra.Command, names []string, o rbacOptions) error {
 	if err != nil {
 		return err
 	}
-	objects, err := renderedKinds(kinds, cmd.InOrStdin(), o.files)
+	objects, granted, err := rendered(kinds, cmd.InOrStdin(), o.files)
 	if err != nil {
 		return err
 	}
 	if _, err := fmt.Fprint(cmd.OutOrStdout(), roleHeader); err != nil {
 		return err
 	}
-	if err := printYAML(cmd, role(o.name, kinds, objects)); err != nil || o.serviceAccount == "" {
+	if err := printYAML(cmd, role(o.name, append(serving(kinds, objects), granted...))); err != nil || o.serviceAccount == "" {
 		return err
 	}
 	return printYAML(cmd, &rbacv1.ClusterRoleBinding{
@@ -85,25 +87,40 @@ func generateRBAC(cmd *cobra.Command, names []string, o rbacOptions) error {
 	})
 }
 
-// renderedKinds returns the kinds of the objects that the samples of kinds, and the custom resources in files, render.
-func renderedKinds(kinds []*kind.Kind, stdin io.Reader, files []string) (map[schema.GroupVersionKind]bool, error) {
-	objects := map[schema.GroupVersionKind]bool{}
+// rendered returns the kinds of the objects that the samples of kinds, and the custom resources in files, render, and the
+// rights that rendered roles grant: who has not a right himself may not grant it.
+func rendered(kinds []*kind.Kind, stdin io.Reader, files []string) (map[schema.GroupVersionKind]bool, rules, error) {
+	objects, granted := map[schema.GroupVersionKind]bool{}, rules{}
 	add := func(_ *kind.Kind, m *render.Manifest) error {
 		for _, o := range m.Objects {
 			objects[o.GroupVersionKind()] = true
+			if o.GroupVersionKind().Group != rbacv1.GroupName || !strings.HasSuffix(o.GetKind(), "Role") {
+				continue
+			}
+			var r rbacv1.ClusterRole // whose rules a Role's are, too
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &r); err != nil {
+				return fmt.Errorf("reading %s: %w", kind.Describe(o), err)
+			}
+			for _, rule := range r.Rules {
+				if !slices.ContainsFunc(granted, func(known rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(known, rule) }) {
+					granted = append(granted, rule)
+				}
+			}
 		}
 		return nil
 	}
 	for _, k := range kinds {
 		for _, name := range slices.Sorted(maps.Keys(k.Samples)) {
 			m, _, err := plan.Make(k, plan.Sample(k, name, defaultPlace.namespace), defaultPlace.kubeVersion)
-			if err != nil {
-				return nil, fmt.Errorf("sample %s of %s: %w", name, k.Names.Kind, err)
+			if err == nil {
+				err = add(k, m)
 			}
-			_ = add(k, m)
+			if err != nil {
+				return nil, nil, fmt.Errorf("sample %s of %s: %w", name, k.Names.Kind, err)
+			}
 		}
 	}
-	return objects, renderFiles(kinds, stdin, files, defaultPlace, add)
+	return objects, granted, renderFiles(kinds, stdin, files, defaultPlace, add)
 }
 
 // rules are the rights of a role, in the order in which they are added.
@@ -116,8 +133,8 @@ func (r *rules) add(group string, resources []string, verbs ...string) {
 	}
 }
 
-// role returns the rights to serve kinds whose charts render objects.
-func role(name string, kinds []*kind.Kind, objects map[schema.GroupVersionKind]bool) *rbacv1.ClusterRole {
+// serving returns the rights to serve kinds whose charts render objects.
+func serving(kinds []*kind.Kind, objects map[schema.GroupVersionKind]bool) rules {
 	var r rules
 	watched := map[string][]string{}
 	for _, k := range kinds {
@@ -149,6 +166,10 @@ func role(name string, kinds []*kind.Kind, objects map[schema.GroupVersionKind]b
 		r.add(group, watched[group], "list", "watch")
 	}
 	r.add("", []string{"events"}, "create", "patch")
+	return r
+}
+
+func role(name string, r rules) *rbacv1.ClusterRole {
 	return &rbacv1.ClusterRole{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
 		ObjectMeta: metav1.ObjectMeta{Name: name},
