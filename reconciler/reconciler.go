@@ -57,19 +57,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, req Request) (_ reconcile.Re
 	if err := r.deliver(ctx, req, owner, status); err != nil {
 		return reconcile.Result{}, err
 	}
+	if status.isFresh() { // what was written has no effect to tell of yet
+		status.ended = true
+		return reconcile.Result{RequeueAfter: freshTime}, nil
+	}
 	return reconcile.Result{RequeueAfter: wait.Jitter(r.resync, 0.2)}, nil
 }
+
+// freshTime is how long objects that were written have until the status tells of them, unless they change before.
+const freshTime = time.Second
 
 // deliver makes the objects what the custom resource says: plan, apply, prune. It does nothing if it did so before and nothing
 // has changed since.
 func (r *Reconciler) deliver(ctx context.Context, req Request, owner apply.Owner, status *status) error {
 	plan := planOf(owner)
-	if status.isDelivered() {
-		if result, current := r.applier.Recheck(ctx, owner, plan); current && result.Unchanged+result.Behind == len(status.inventory) {
-			status.live(result)
-			r.metrics.of(req.GroupKind).applied(result)
-			return nil
-		}
+	if result, current := r.applier.Recheck(ctx, owner, plan); current && result.Unchanged+result.Behind == len(status.inventory) {
+		r.metrics.of(req.GroupKind).applied(result)
+		status.valid()
+		status.applied(result)
+		return nil
 	}
 	manifest, err := r.plan(owner, status)
 	if err != nil {
@@ -90,8 +96,9 @@ func (r *Reconciler) deliver(ctx context.Context, req Request, owner apply.Owner
 	if err := r.prune(ctx, owner, status, wanted); err != nil {
 		return status.applyFailed(err)
 	}
-	r.applier.Settle(owner, plan, wanted)
-	status.applied(result, missing)
+	result.Skipped = missing.names()
+	r.applier.Settle(owner, plan, wanted, result.Skipped)
+	status.applied(result)
 	return nil
 }
 
@@ -221,6 +228,15 @@ func split(objects []*unstructured.Unstructured, notInstalled []schema.GroupVers
 		}
 	}
 	return installed, rest
+}
+
+// names returns "ServiceMonitor cache (monitoring.coreos.com/v1)" of each.
+func (m missing) names() []string {
+	var out []string
+	for _, o := range m {
+		out = append(out, fmt.Sprintf("%s (%s)", kind.Describe(o), o.GetAPIVersion()))
+	}
+	return out
 }
 
 // err returns an *apply.Error for each object that the kind does not allow to be left out.

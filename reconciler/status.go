@@ -137,6 +137,11 @@ func (s *status) isDelivered() bool {
 	return true
 }
 
+// isFresh tells whether objects were written just now, and all of them could be.
+func (s *status) isFresh() bool {
+	return s.isDelivered() && s.result != nil && len(s.result.Created)+len(s.result.Updated)+len(s.result.Adopted) > 0
+}
+
 // live takes what an apply found and did.
 func (s *status) live(result apply.Result) { s.result = &result }
 
@@ -193,13 +198,14 @@ func (s *status) applyFailed(err error) error {
 }
 
 // applied says that the objects are as rendered, but for what is left to others and what the cluster does not know.
-func (s *status) applied(result apply.Result, skipped missing) {
+func (s *status) applied(result apply.Result) {
+	s.live(result)
 	var parts []string
 	for _, c := range result.Yielded {
 		parts = append(parts, fmt.Sprintf("%s of %s is left to %s", c.Field, c.Object, c.Manager))
 	}
-	for _, o := range skipped {
-		parts = append(parts, fmt.Sprintf("%s is left out: the cluster does not know %s", kind.Describe(o), o.GetAPIVersion()))
+	for _, object := range result.Skipped {
+		parts = append(parts, object+" is left out, as the cluster does not know its kind")
 	}
 	s.set(conditionApplied, metav1.ConditionTrue, "ObjectsApplied", strings.Join(parts, "; "))
 }
@@ -213,6 +219,8 @@ func (s *status) outcome(err error) outcome {
 		return ""
 	}
 	switch {
+	case s.isFresh():
+		return outcomeReconciled
 	case s.ended, meta.FindStatusCondition(s.conditions, conditionReconciling) != nil && s.isFrozen:
 		return outcomeDeleted
 	case s.isFrozen:

@@ -62,6 +62,8 @@ type Result struct {
 	// Created, Updated, Adopted and Recreated name the objects that were written. One that was recreated is deleted at first;
 	// its end brings the custom resource back.
 	Created, Updated, Adopted, Recreated []string
+	// Skipped names the objects whose kind the cluster does not know and that may be left out. Apply is not given these.
+	Skipped []string
 	// Drifted is how many objects somebody had changed that ought to be as we left them.
 	Drifted int
 	// Forced are the fields that were taken back just now; Yielded those that are left to another manager. How many of those, and

@@ -28,6 +28,7 @@ type record struct {
 	objects map[objectID]knowledge
 	// settled names the plan (see Recheck) whose objects are these, all applied, and all others pruned.
 	settled string
+	skipped []string // see Result
 }
 
 // knowledge is what an apply or a look taught us about an object. All of it can be learnt anew; it spares calls.
@@ -136,8 +137,9 @@ func older(v, w string) bool {
 	return err == nil && order < 0
 }
 
-// Settle notes that all objects of a plan are applied, and all others pruned. Plans are told apart by their names.
-func (a *Applier) Settle(owner Owner, plan string, objects Inventory) {
+// Settle notes that all objects of a plan are applied, but for those skipped, and all others pruned. Plans are told apart by
+// their names.
+func (a *Applier) Settle(owner Owner, plan string, objects Inventory, skipped []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	r := a.known[idOf(owner.Unstructured)]
@@ -150,7 +152,7 @@ func (a *Applier) Settle(owner Owner, plan string, objects Inventory) {
 	}
 	maps.DeleteFunc(r.objects, func(id objectID, _ knowledge) bool { return !wanted[id] })
 	if len(r.objects) == len(wanted) {
-		r.settled = plan
+		r.settled, r.skipped = plan, skipped
 	}
 }
 
@@ -163,9 +165,8 @@ func (a *Applier) Recheck(ctx context.Context, owner Owner, plan string) (Result
 		a.mu.Unlock()
 		return Result{}, false
 	}
-	objects := maps.Clone(r.objects)
+	objects, result := maps.Clone(r.objects), Result{Skipped: r.skipped}
 	a.mu.Unlock()
-	var result Result
 	for id, known := range objects {
 		live, err := a.cached(ctx, known.gvk, id.NamespacedName)
 		if err != nil || live == nil || len(known.reported) > 0 {
