@@ -4,7 +4,7 @@ keeps the pods of two custom resources apart.
 */}}
 {{- define "memcached.selectorLabels" -}}
 app: memcached
-memcached_cr: {{ .Release.Name }}
+memcached_cr: {{ .Release.Name | quote }}
 {{- end }}
 
 {{/*
@@ -13,6 +13,6 @@ labels are the selector's and the recommended ones. None names a version: it wou
 {{- define "memcached.labels" -}}
 {{ include "memcached.selectorLabels" . }}
 app.kubernetes.io/name: memcached
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: cache
 {{- end }}
