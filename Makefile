@@ -108,7 +108,11 @@ fmt: ## Format the code.
 .PHONY: vet
 vet: ## Run go vet, and cue vet on the samples.
 	go vet ./...
-	$(TOOL) cue vet -c -d '#Memcached' ./schemas/memcached config/samples/cache_v1alpha1_memcached.yaml
+	@for sample in config/samples/*_*_*.yaml; do \
+		kind=$$(sed -n 's/^kind: //p' $$sample); \
+		echo cue vet -c -d "#$$kind" ./schemas/$${kind,,} $$sample; \
+		$(TOOL) cue vet -c -d "#$$kind" ./schemas/$${kind,,} $$sample; \
+	done
 
 .PHONY: lint
 lint: ## Run golangci-lint.
