@@ -7,13 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"cuelang.org/go/cue"
-	"cuelang.org/go/cue/cuecontext"
-	cueerrors "cuelang.org/go/cue/errors"
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	"github.com/example/memcached-operator/reconciler/kind"
+	"github.com/example/memcached-operator/reconciler/observe"
 )
 
 // TestReports shows what each kind adds to the status: for <kind>/reports.yaml, each case's observation and its status.
@@ -28,8 +26,8 @@ func TestReports(t *testing.T) {
 	}
 	for _, file := range files {
 		var cases map[string]struct {
-			Observed json.RawMessage `json:"observed"`
-			Status   map[string]any  `json:"status"`
+			Observed observe.Observation `json:"observed"`
+			Status   map[string]any      `json:"status"`
 		}
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -55,23 +53,19 @@ func TestReports(t *testing.T) {
 }
 
 // report returns the status of the custom resource "example" as JSON's types.
-func report(t *testing.T, k *kind.Kind, observed json.RawMessage) map[string]any {
+func report(t *testing.T, k *kind.Kind, observed observe.Observation) map[string]any {
 	t.Helper()
-	status, err := kind.Evaluate("the report of "+k.Names.Kind, func() (map[string]any, error) {
-		ctx := cuecontext.New()
-		v := k.Report.
-			FillPath(cue.MakePath(cue.Def("metadata")), ctx.Encode(map[string]any{"name": "example", "namespace": "default"})).
-			FillPath(cue.MakePath(cue.Def("observed")), ctx.CompileBytes(observed))
-		data, err := v.MarshalJSON()
-		if err != nil {
-			return nil, err
-		}
-		var status map[string]any
-		err = json.Unmarshal(data, &status)
-		return status, err
-	})
+	status, err := observe.Report(k, "default", "example", observed)
 	if err != nil {
-		t.Fatal(cueerrors.Details(err, nil))
+		t.Fatal(err)
 	}
-	return status
+	data, err := json.Marshal(status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out map[string]any
+	if err := json.Unmarshal(data, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
