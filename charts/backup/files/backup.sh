@@ -118,26 +118,35 @@ explain() {
   code=2
   case $(cat "$work/log") in
   *InvalidAccessKeyId* | *SignatureDoesNotMatch* | *InvalidClientTokenId* | *InvalidToken* | *ExpiredToken*)
-    cause="$server refuses the access key: correct AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the Secret that spec.destination.credentialsSecret names" ;;
+    cause="$server refuses the access key: correct AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the Secret that spec.destination.credentialsSecret names"
+    ;;
   *"get credentials"* | *"retrieve credentials"* | *"refresh cached credentials"*)
-    cause="there are no credentials: name a Secret in spec.destination.credentialsSecret, or a ServiceAccount with an identity of the cloud in spec.serviceAccountName" ;;
+    cause="there are no credentials: name a Secret in spec.destination.credentialsSecret, or a ServiceAccount with an identity of the cloud in spec.serviceAccountName"
+    ;;
   *NoSuchBucket* | *"error listing: directory not found"*)
-    cause="there is no bucket $BACKUP_BUCKET at $server: create it, or correct spec.destination.s3Bucket" ;;
+    cause="there is no bucket $BACKUP_BUCKET at $server: create it, or correct spec.destination.s3Bucket"
+    ;;
   *PermanentRedirect* | *AuthorizationHeaderMalformed* | *BucketRegionError* | *"incorrect region"*)
-    cause="bucket $BACKUP_BUCKET is in another region: correct spec.destination.region" ;;
+    cause="bucket $BACKUP_BUCKET is in another region: correct spec.destination.region"
+    ;;
   *AccessDenied* | *"StatusCode: 403"*)
-    cause="$server allows these credentials too little: grant them s3:ListBucket, s3:GetObject, s3:PutObject, s3:DeleteObject and s3:AbortMultipartUpload for bucket $BACKUP_BUCKET" ;;
+    cause="$server allows these credentials too little: grant them s3:ListBucket, s3:GetObject, s3:PutObject, s3:DeleteObject and s3:AbortMultipartUpload for bucket $BACKUP_BUCKET"
+    ;;
   *"no such host"* | *"connection refused"* | *"i/o timeout"* | *"no route to host"* | *"network is unreachable"* | *"deadline exceeded"* | *x509:* | *"tls: "*)
     code=1
-    cause="no S3 server answers at $server: correct spec.destination.endpoint, or let the network and the server's certificate pass" ;;
+    cause="no S3 server answers at $server: correct spec.destination.endpoint, or let the network and the server's certificate pass"
+    ;;
   *"$BACKUP_SOURCE"*"permission denied"*)
-    cause="user $(id -u) may not read $(sed -n "s|.*\($BACKUP_SOURCE/.*\): permission denied.*|\1|p" "$work/log" | head -n 1): set spec.securityContext to a user or group that may" ;;
+    cause="user $(id -u) may not read $(sed -n "s|.*\($BACKUP_SOURCE/.*\): permission denied.*|\1|p" "$work/log" | head -n 1): set spec.securityContext to a user or group that may"
+    ;;
   *"source file is being updated"* | *"sizes differ"* | *"md5 differ"* | *"file not in"*)
     code=1
-    cause="files changed while they were copied: choose a schedule when they do not, or set spec.changingFiles to Accept" ;;
+    cause="files changed while they were copied: choose a schedule when they do not, or set spec.changingFiles to Accept"
+    ;;
   *)
     code=1
-    cause=$(tail -n 1 "$work/log") ;;
+    cause=$(tail -n 1 "$work/log")
+    ;;
   esac
 }
 
