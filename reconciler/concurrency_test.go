@@ -6,6 +6,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/example/memcached-operator/reconciler/kind"
 	"github.com/example/memcached-operator/reconciler/observe"
 	"github.com/example/memcached-operator/reconciler/render"
@@ -18,7 +20,7 @@ func TestAKindServesManyAtATime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := kinds[0]
+	k := kind.Find(kinds, schema.GroupVersionKind{Group: "cache.example.com", Version: "v1alpha1", Kind: "Memcached"})
 	var workers errgroup.Group
 	for w := range 8 {
 		workers.Go(func() error {

@@ -8,6 +8,7 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/example/memcached-operator/charts"
 	"github.com/example/memcached-operator/schemas"
@@ -23,6 +24,10 @@ func TestModuleFileIsTheRepositorys(t *testing.T) {
 	}
 }
 
+func memcached(kinds []*Kind) *Kind {
+	return Find(kinds, schema.GroupVersionKind{Group: "cache.example.com", Version: "v1alpha1", Kind: "Memcached"})
+}
+
 func TestEmbeddedMemcached(t *testing.T) {
 	kinds, err := Embedded()
 	if err != nil {
@@ -32,17 +37,17 @@ func TestEmbeddedMemcached(t *testing.T) {
 		Group: "cache.example.com", Version: "v1alpha1", Kind: "Memcached", Plural: "memcacheds", Singular: "memcached",
 		ShortNames: []string{"mc"}, Categories: []string{"cache"},
 	}
-	if diff := cmp.Diff(want, kinds[0].Names); diff != "" {
+	if diff := cmp.Diff(want, memcached(kinds).Names); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
-	if got := kinds[0].OwnerLabel(); got != "cache.example.com/memcached" {
+	if got := memcached(kinds).OwnerLabel(); got != "cache.example.com/memcached" {
 		t.Errorf("owner label is %s", got)
 	}
 	again, err := Embedded()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if kinds[0].Digest != again[0].Digest {
+	if memcached(kinds).Digest != memcached(again).Digest {
 		t.Error("loading twice gives two digests")
 	}
 }

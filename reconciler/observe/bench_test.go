@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/example/memcached-operator/reconciler/kind"
 )
@@ -62,7 +63,7 @@ func BenchmarkReport(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Report(kinds[0], "default", "cache", o); err != nil {
+				if _, err := Report(kind.Find(kinds, schema.GroupVersionKind{Group: "cache.example.com", Version: "v1alpha1", Kind: "Memcached"}), "default", "cache", o); err != nil {
 					b.Fatal(err)
 				}
 			}

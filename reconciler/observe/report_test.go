@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/example/memcached-operator/reconciler/kind"
@@ -109,7 +110,7 @@ func TestReportOfMemcached(t *testing.T) {
 		{Name: "cache-c", Phase: "Running", Ready: true, Terminating: true},
 		{Name: "cache-d", Phase: "Failed", Reason: "Evicted"},
 	}}
-	got, err := Report(kinds[0], "default", "cache", observed)
+	got, err := Report(kind.Find(kinds, schema.GroupVersionKind{Group: "cache.example.com", Version: "v1alpha1", Kind: "Memcached"}), "default", "cache", observed)
 	if err != nil {
 		t.Fatal(err)
 	}

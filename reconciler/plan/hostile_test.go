@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/example/memcached-operator/reconciler/kind"
 	"github.com/example/memcached-operator/reconciler/plan"
@@ -59,7 +60,7 @@ func embedded(t testing.TB) *kind.Kind {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return kinds[0]
+	return kind.Find(kinds, schema.GroupVersionKind{Group: "cache.example.com", Version: "v1alpha1", Kind: "Memcached"})
 }
 
 func resource(k *kind.Kind, spec any) *unstructured.Unstructured {

@@ -15,10 +15,11 @@ import (
 	"github.com/example/memcached-operator/reconciler/kind"
 )
 
-// maxFields is how many fields an InvalidError's message names; maxValue is how many bytes it quotes of a value.
+// Bounds of an InvalidError's message: the fields that it names, and the bytes that it quotes of a value and of what CUE says.
 const (
 	maxFields = 5
 	maxValue  = 60
+	maxCause  = 300
 )
 
 // InvalidError says that a spec breaks its kind's schema.
@@ -151,8 +152,17 @@ func (c *fieldCauses) add(e cueerrors.Error, value any) {
 			}
 		}
 	default:
-		c.telling = append(c.telling, fmt.Sprintf(format, args...))
+		c.telling = append(c.telling, shorten(fmt.Sprintf(format, args...), value))
 	}
+}
+
+// shorten bounds the text of an error in which CUE may quote a whole list or struct.
+func shorten(text string, value any) string {
+	const rule = " (does not satisfy "
+	if i := strings.LastIndex(text, rule); i > maxCause && strings.HasPrefix(text, "invalid value ") {
+		return "invalid value " + quote(value) + text[i:]
+	}
+	return kind.Shorten(text, maxCause)
 }
 
 func (c *fieldCauses) message(value any) string {
