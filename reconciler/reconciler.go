@@ -142,6 +142,9 @@ func (r *Reconciler) prepare(ctx context.Context, req Request, owner apply.Owner
 		return nil, nil, err
 	}
 	objects, missing := split(manifest.Objects, notInstalled)
+	if err := r.unplace(owner, objects); err != nil {
+		return nil, nil, err
+	}
 	inventory := apply.NewInventory(objects).Union(status.inventory)
 	if len(inventory) > len(status.inventory) {
 		status.inventory = inventory
@@ -154,6 +157,23 @@ func (r *Reconciler) prepare(ctx context.Context, req Request, owner apply.Owner
 		return objects, missing, r.writer.setFinalizer(ctx, owner.Unstructured, true)
 	}
 	return objects, missing, nil
+}
+
+// unplace takes the namespace from objects whose kind has none, which rendering cannot know of every kind.
+func (r *Reconciler) unplace(owner apply.Owner, objects []*unstructured.Unstructured) error {
+	if owner.Kind.Policies.Placement != kind.PlacementAnywhere {
+		return nil // such objects are refused
+	}
+	for _, o := range objects {
+		namespaced, err := r.client.IsObjectNamespaced(o)
+		if err != nil {
+			return apply.NewError(kind.Describe(o), err)
+		}
+		if !namespaced {
+			o.SetNamespace("")
+		}
+	}
+	return nil
 }
 
 // watch watches what the custom resource has or wants, and what its kind observes. It returns the kinds that the cluster does

@@ -53,7 +53,7 @@ func Register(mgr manager.Manager, o Options) error {
 		Scheme:                      mgr.GetScheme(),
 		Mapper:                      mgr.GetRESTMapper(),
 		DefaultNamespaces:           cacheNamespaces(o.Namespaces),
-		DefaultTransform:            cache.TransformStripManagedFields(),
+		DefaultTransform:            slim,
 		ReaderFailOnMissingInformer: true,
 	})
 	if err != nil {
@@ -68,6 +68,7 @@ func Register(mgr manager.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
+	writer := newWriter(mgr.GetClient())
 	watches := &watches{
 		kinds:      library,
 		objects:    mgr.GetCache(),
@@ -78,6 +79,7 @@ func Register(mgr manager.Manager, o Options) error {
 		namespaces: o.Namespaces,
 		log:        mgr.GetLogger().WithName("watches"),
 		running:    make(chan struct{}),
+		seen:       writer.seen,
 		uses:       map[Request][]schema.GroupVersionKind{},
 		started:    map[schema.GroupVersionKind]*watch{},
 		missing:    map[schema.GroupVersionKind]bool{},
@@ -89,7 +91,7 @@ func Register(mgr manager.Manager, o Options) error {
 		client:      mgr.GetClient(),
 		applier:     apply.New(mgr.GetClient(), mgr.GetAPIReader()),
 		watches:     watches,
-		writer:      newWriter(mgr.GetClient()),
+		writer:      writer,
 		reports:     newReports(),
 		events:      events,
 		metrics:     metrics,

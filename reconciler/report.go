@@ -63,7 +63,7 @@ func (r *Reconciler) report(ctx context.Context, req Request, owner apply.Owner,
 // could not be applied, or the cache lags behind what was.
 func (r *Reconciler) gather(ctx context.Context, owner apply.Owner, status *status) (_ observe.World, complete bool, err error) {
 	var world observe.World
-	objects := []client.Object{}
+	var objects []client.Object
 	if status.result != nil && len(status.result.Live) == len(status.inventory) {
 		objects, complete = status.result.Live, true
 	} else {
@@ -84,11 +84,11 @@ func (r *Reconciler) gather(ctx context.Context, owner apply.Owner, status *stat
 		case kind.ObservePods:
 			var pods corev1.PodList
 			err = r.list(ctx, owner, &pods)
-			world.Pods = pods.Items
+			world.Pods = slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return isOthers(owner, &p) })
 		case kind.ObserveJobs:
 			var jobs batchv1.JobList
 			err = r.list(ctx, owner, &jobs)
-			world.Jobs = jobs.Items
+			world.Jobs = slices.DeleteFunc(jobs.Items, func(j batchv1.Job) bool { return isOthers(owner, &j) })
 		}
 		if err != nil {
 			return world, false, fmt.Errorf("listing %ss: %w", name, err)
@@ -104,6 +104,12 @@ func (r *Reconciler) list(ctx context.Context, owner apply.Owner, list client.Ob
 		options = append(options, client.InNamespace(owner.GetNamespace()))
 	}
 	return r.client.List(ctx, list, options...)
+}
+
+// isOthers tells whether o, which bears the owner's name, belongs to its namesake in another namespace.
+func isOthers(owner apply.Owner, o client.Object) bool {
+	whose, ok := o.GetAnnotations()[kind.OwnerAnnotation]
+	return ok && whose != owner.GetNamespace()+"/"+owner.GetName()
 }
 
 // cached returns the objects of an inventory that the cache holds. They are the cache's own.

@@ -49,13 +49,23 @@ func requestFor(cr client.Object) Request {
 func CacheOptions(namespaces []string) cache.Options {
 	return cache.Options{
 		DefaultLabelSelector:        labels.SelectorFromSet(labels.Set{kind.ManagedByLabel: kind.Manager}),
-		DefaultTransform:            cache.TransformStripManagedFields(),
+		DefaultTransform:            slim,
 		DefaultNamespaces:           cacheNamespaces(namespaces),
 		ReaderFailOnMissingInformer: true,
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:  {Transform: observe.StripPod},
-			&batchv1.Job{}: {Transform: observe.StripJob},
+			&corev1.Pod{}:  {Transform: both(observe.StripPod, slim)},
+			&batchv1.Job{}: {Transform: both(observe.StripJob, slim)},
 		},
+	}
+}
+
+func both(first, second toolscache.TransformFunc) toolscache.TransformFunc {
+	return func(o any) (any, error) {
+		o, err := first(o)
+		if err != nil {
+			return o, err
+		}
+		return second(o)
 	}
 }
 
@@ -112,7 +122,8 @@ type watches struct {
 	namespaces []string
 	log        logr.Logger
 	queue      workqueue.TypedRateLimitingInterface[Request]
-	running    chan struct{} // closed once there is a queue
+	running    chan struct{}                             // closed once there is a queue
+	seen       func(Request, *unstructured.Unstructured) // told of every version of a custom resource that the cache shows
 
 	mu      sync.Mutex
 	uses    map[Request][]schema.GroupVersionKind // sorted
@@ -197,7 +208,10 @@ func (w *watches) handleCustomResources(gk schema.GroupKind) toolscache.Resource
 		},
 		UpdateFunc: func(before, after any) {
 			old, ok := before.(client.Object)
-			cr, ok2 := after.(client.Object)
+			cr, ok2 := after.(*unstructured.Unstructured)
+			if ok2 {
+				w.seen(request(cr), cr)
+			}
 			if ok && ok2 && (old.GetGeneration() != cr.GetGeneration() || old.GetUID() != cr.GetUID() ||
 				!maps.Equal(old.GetAnnotations(), cr.GetAnnotations()) ||
 				!slices.Equal(old.GetFinalizers(), cr.GetFinalizers()) ||

@@ -52,6 +52,9 @@ func (w *writer) newest(req Request, cached *unstructured.Unstructured) *unstruc
 	return &unstructured.Unstructured{Object: written.Object}
 }
 
+// seen drops what was last written if the cache, which shows cr now, has caught up.
+func (w *writer) seen(req Request, cr *unstructured.Unstructured) { w.newest(req, cr) }
+
 func (w *writer) forget(req Request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -63,6 +64,7 @@ func run(ctx context.Context) error {
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q: the manager takes flags only", flag.Arg(0))
 	}
+	boundGarbage()
 	ctrl.Log.WithName("setup").Info("Starting manager", "version", version.String())
 
 	library, err := kind.OpenLibrary(kind.LibraryOptions{Dir: kindsDir, Names: split(kindList), Check: gate.Check})
@@ -100,6 +102,7 @@ func run(ctx context.Context) error {
 	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("cache", cacheSynced(mgr))); err != nil {
 		return err
 	}
+	debug.FreeOSMemory() // loading the kinds took more than serving them does
 	return mgr.Start(ctx)
 }
 

@@ -30,7 +30,7 @@ type Program struct {
 
 // RunawayError says that an evaluation was given up.
 type RunawayError struct {
-	// What was evaluated, such as "the schema of Memcached".
+	// What was evaluated, such as "the schema of Teapot".
 	What string
 	// After is how long it was waited for.
 	After time.Duration

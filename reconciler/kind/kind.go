@@ -103,8 +103,8 @@ func Find(kinds []*Kind, gvk schema.GroupVersionKind) *Kind {
 	return kinds[i]
 }
 
-// Select returns the kinds that names ask for, all if there are none. A name is a kind, Memcached, or plural and group,
-// memcacheds.cache.example.com.
+// Select returns the kinds that names ask for, all if there are none. A name is a kind, Teapot, or plural and group,
+// teapots.kitchen.example.com.
 func Select(kinds []*Kind, names []string) ([]*Kind, error) {
 	if len(names) == 0 {
 		return kinds, nil
@@ -130,7 +130,7 @@ func (k *Kind) IsOneOf(names []string) bool {
 	})
 }
 
-// List names kinds for people: "cache.example.com/v1alpha1 Memcached, …".
+// List names kinds for people: "kitchen.example.com/v1 Teapot, …".
 func List(kinds []*Kind) string {
 	var names []string
 	for _, k := range kinds {

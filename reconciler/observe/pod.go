@@ -124,14 +124,18 @@ func troubleOf(p *corev1.Pod) trouble {
 	return trouble{}
 }
 
-// failure says how a pod ended whose containers are not started again.
+// failure says how a pod ended whose containers are not started again, in the program's own words if it left any.
 func failure(p *corev1.Pod) trouble {
 	for what, c := range containersOf(p) {
 		if end := c.State.Terminated; end != nil && end.ExitCode != 0 {
 			if t := endTrouble(what, c.Name, end); t.reason != "CrashLoopBackOff" {
 				return t
 			}
-			return trouble{"PodFailed", fmt.Sprintf("%s %s ended with %s", what, c.Name, exit(end))}
+			message := fmt.Sprintf("%s %s ended with %s", what, c.Name, exit(end))
+			if words := strings.TrimSpace(end.Message); words != "" {
+				message += ": " + bounded(words)
+			}
+			return trouble{"PodFailed", message}
 		}
 	}
 	return trouble{"PodFailed", "all containers have ended"}

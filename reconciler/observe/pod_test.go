@@ -96,6 +96,7 @@ func TestTroubleKeepsItsWordsWhileItLasts(t *testing.T) {
 		"init container crashes": {"it is called what it is", initializing(container(waiting("CrashLoopBackOff", ""), terminated("Error", 1, ""))), want{"CrashLoopBackOff", "init container main ends with exit code 1"}},
 		"evicted":                {"the kubelet's words", corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory."}, want{"Evicted", "The node was low on resource: memory."}},
 		"failed":                 {"it is not started again", phase(corev1.PodFailed, container(terminated("Error", 3, ""), none)), want{"PodFailed", "container main ended with exit code 3"}},
+		"failed with words":      {"the program says more", phase(corev1.PodFailed, container(terminated("Error", 2, "wrong key\n"), none)), want{"PodFailed", "container main ended with exit code 2: wrong key"}},
 		"failed out of memory":   {"more than an exit code", phase(corev1.PodFailed, container(terminated("OOMKilled", 137, ""), none)), want{"OOMKilled", "container main needs more memory than its limit"}},
 		"failed without a word":  {"nothing is known", corev1.PodStatus{Phase: corev1.PodFailed}, want{"PodFailed", "all containers have ended"}},
 		"succeeded":              {"not ready, but well", withCondition(phase(corev1.PodSucceeded, container(terminated("Completed", 0, ""), none)), corev1.PodReady, "PodCompleted", ""), want{}},
@@ -106,6 +107,7 @@ func TestTroubleKeepsItsWordsWhileItLasts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := pod("cache-a", "Deployment", "cache", c.status)
+			p.Spec.Containers = []corev1.Container{{Name: "main", TerminationMessagePolicy: corev1.TerminationMessageReadFile}}
 			want := Pod{Name: "cache-a", Phase: string(c.status.Phase), Reason: c.want.Reason, Message: c.want.Message, Workload: Workload{"Deployment", "cache"}}
 			for _, s := range append(c.status.InitContainerStatuses, c.status.ContainerStatuses...) {
 				want.Restarts += int64(s.RestartCount)
@@ -170,13 +172,23 @@ func TestStripPod(t *testing.T) {
 	run := pod("cache", "Job", "cache", corev1.PodStatus{PodIP: "::1"})
 	bare := run.DeepCopy()
 	bare.Status.PodIP = ""
+	bare.Labels = map[string]string{}
 	run.Spec.NodeName, run.ManagedFields, run.Annotations = "node-a", fields, map[string]string{"a": "b"}
 	service := &corev1.Service{}
+	ended := func(policy corev1.TerminationMessagePolicy, words string) *corev1.Pod {
+		end := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 2, Message: words}}
+		p := pod("cache", "Job", "cache", corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{{Name: "main", State: end}}})
+		p.Labels = map[string]string{}
+		p.Spec.Containers = []corev1.Container{{Name: "main", TerminationMessagePolicy: policy}}
+		return p
+	}
 	for name, c := range map[string]struct {
 		reason   string
 		in, want any
 	}{
 		"of a workload": {"what is not looked at takes memory", run, bare},
+		"last words":    {"the program wrote them on purpose", ended(corev1.TerminationMessageReadFile, "wrong key"), ended(corev1.TerminationMessageReadFile, "wrong key")},
+		"end of a log":  {"it may hold anything", ended(corev1.TerminationMessageFallbackToLogsOnError, "key: 123"), ended(corev1.TerminationMessageFallbackToLogsOnError, "")},
 		"rendered":      {"drift is found in all of it", rendered, whole},
 		"no pod":        {"it is somebody else's", service, service},
 	} {

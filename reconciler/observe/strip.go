@@ -1,10 +1,16 @@
 package observe
 
 import (
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/example/memcached-operator/reconciler/kind"
 )
 
 // StripPod removes from a pod all that Observe does not look at. It is a transform for the cache, where a pod then takes a
@@ -28,8 +34,11 @@ func StripPod(object any) (any, error) {
 			stripped.Status.Conditions = append(stripped.Status.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message})
 		}
 	}
-	stripped.Status.InitContainerStatuses = stripContainers(p.Status.InitContainerStatuses)
-	stripped.Status.ContainerStatuses = stripContainers(p.Status.ContainerStatuses)
+	if p.Status.Phase == corev1.PodFailed { // only then do last words count; a transform may be called twice
+		stripped.Spec.InitContainers, stripped.Spec.Containers = policies(p.Spec.InitContainers), policies(p.Spec.Containers)
+	}
+	stripped.Status.InitContainerStatuses = stripContainers(p.Status.InitContainerStatuses, stripped.Spec.InitContainers)
+	stripped.Status.ContainerStatuses = stripContainers(p.Status.ContainerStatuses, stripped.Spec.Containers)
 	return stripped, nil
 }
 
@@ -69,18 +78,35 @@ func makesPods(c *metav1.OwnerReference) bool {
 }
 
 func stripMeta(m *metav1.ObjectMeta) metav1.ObjectMeta {
+	var annotations map[string]string
+	if owner, ok := m.Annotations[kind.OwnerAnnotation]; ok {
+		annotations = map[string]string{kind.OwnerAnnotation: owner}
+	}
 	return metav1.ObjectMeta{
+		Annotations:       annotations,
 		Name:              m.Name,
 		Namespace:         m.Namespace,
 		UID:               m.UID,
 		ResourceVersion:   m.ResourceVersion,
-		Labels:            m.Labels,
+		Labels:            ownLabels(m.Labels),
 		OwnerReferences:   m.OwnerReferences,
 		DeletionTimestamp: m.DeletionTimestamp,
 	}
 }
 
-func stripContainers(containers []corev1.ContainerStatus) []corev1.ContainerStatus {
+// ownLabels returns the labels that may be owner labels, and the one that leads to a pod's Deployment.
+func ownLabels(labels map[string]string) map[string]string {
+	out := map[string]string{}
+	for key, value := range labels {
+		prefix, _, found := strings.Cut(key, "/")
+		if found && !strings.HasSuffix(prefix, "kubernetes.io") || key == appsv1.DefaultDeploymentUniqueLabelKey {
+			out[key] = value
+		}
+	}
+	return out
+}
+
+func stripContainers(containers []corev1.ContainerStatus, specs []corev1.Container) []corev1.ContainerStatus {
 	if len(containers) == 0 {
 		return nil
 	}
@@ -93,14 +119,31 @@ func stripContainers(containers []corev1.ContainerStatus) []corev1.ContainerStat
 			Ready:                c.Ready,
 			Started:              c.Started,
 			RestartCount:         c.RestartCount,
-			State:                stripState(c.State),
-			LastTerminationState: stripState(c.LastTerminationState),
+			State:                stripState(c.State, leavesWords(specs, c.Name)),
+			LastTerminationState: stripState(c.LastTerminationState, false),
 		}
 	}
 	return out
 }
 
-func stripState(s corev1.ContainerState) corev1.ContainerState {
+// policies returns of containers what leavesWords looks at.
+func policies(containers []corev1.Container) []corev1.Container {
+	var out []corev1.Container
+	for i := range containers {
+		out = append(out, corev1.Container{Name: containers[i].Name, TerminationMessagePolicy: containers[i].TerminationMessagePolicy})
+	}
+	return out
+}
+
+// leavesWords tells whether a container's last message is what its program wrote there on purpose. It may else be the end of
+// its log, which can hold anything, Secrets included.
+func leavesWords(specs []corev1.Container, name string) bool {
+	return slices.ContainsFunc(specs, func(c corev1.Container) bool {
+		return c.Name == name && c.TerminationMessagePolicy == corev1.TerminationMessageReadFile
+	})
+}
+
+func stripState(s corev1.ContainerState, words bool) corev1.ContainerState {
 	switch {
 	case s.Waiting != nil:
 		return corev1.ContainerState{Waiting: s.Waiting}
@@ -108,8 +151,8 @@ func stripState(s corev1.ContainerState) corev1.ContainerState {
 		return corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 	case s.Terminated != nil:
 		end := &corev1.ContainerStateTerminated{Reason: s.Terminated.Reason, ExitCode: s.Terminated.ExitCode, Signal: s.Terminated.Signal}
-		if cannotStart(s.Terminated) {
-			end.Message = s.Terminated.Message // any other one is the program's own, and may say anything
+		if words || cannotStart(s.Terminated) {
+			end.Message = s.Terminated.Message
 		}
 		return corev1.ContainerState{Terminated: end}
 	}
