@@ -112,7 +112,7 @@ func (w *world) restart(config *rest.Config) {
 		client:      uncached{c},
 		applier:     apply.New(c, c),
 		watches:     watchesNothing{},
-		writer:      newWriter(c),
+		writer:      newWriter(c, c),
 		reports:     newReports(),
 		events:      &recorder{w.recorded},
 		metrics:     newMetrics(prometheus.NewRegistry()),
@@ -472,12 +472,24 @@ func TestStatusTellsOfPods(t *testing.T) {
 	}
 }
 
+// frozen is a cache that has seen one version of a custom resource.
+type frozen struct {
+	client.Reader
+	cr *unstructured.Unstructured
+}
+
+func (f frozen) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	f.cr.DeepCopyInto(into.(*unstructured.Unstructured))
+	return nil
+}
+
 // TestStatusBuildsOnItsOwnLastWrite: a cache that has not yet seen the last status must not make the next one go wrong.
 func TestStatusBuildsOnItsOwnLastWrite(t *testing.T) {
 	w := newWorld(t)
 	cr := w.createMemcached("cache", map[string]any{})
 	w.get(cr, "cache")
 	stale := cr.DeepCopy()
+	w.crs, w.writer.crs = frozen{cr: stale}, frozen{cr: stale}
 	w.mustReconcile(cr)
 	w.get(cr, "cache")
 	if got := w.writer.newest(requestFor(cr), stale); got.GetResourceVersion() != cr.GetResourceVersion() {

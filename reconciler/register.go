@@ -68,7 +68,7 @@ func Register(mgr manager.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	writer := newWriter(mgr.GetClient())
+	writer := newWriter(mgr.GetClient(), crs)
 	watches := &watches{
 		kinds:      library,
 		objects:    mgr.GetCache(),

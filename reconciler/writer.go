@@ -25,6 +25,7 @@ const finalizer = version.Domain + "/finalizer"
 // writer is the one writer of custom resources: of their status and our finalizer.
 type writer struct {
 	client client.Client
+	crs    client.Reader // cached
 
 	mu sync.Mutex
 	// written holds custom resources as our last write left them, until the cache has caught up: a status computed from an
@@ -32,8 +33,8 @@ type writer struct {
 	written map[Request]*unstructured.Unstructured
 }
 
-func newWriter(c client.Client) *writer {
-	return &writer{client: c, written: map[Request]*unstructured.Unstructured{}}
+func newWriter(c client.Client, crs client.Reader) *writer {
+	return &writer{client: c, crs: crs, written: map[Request]*unstructured.Unstructured{}}
 }
 
 // newest returns the newer of cached and what was last written. Neither is to be changed.
@@ -146,9 +147,15 @@ func (w *writer) patch(ctx context.Context, cr *unstructured.Unstructured, chang
 		return client.IgnoreNotFound(err)
 	}
 	updated.SetManagedFields(nil)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.written[requestFor(cr)] = updated
 	cr.Object = maps.Clone(updated.Object)
+	req := requestFor(cr)
+	w.mu.Lock()
+	w.written[req] = updated
+	w.mu.Unlock()
+	// The event of the write may have come before its answer.
+	cached := prototype(cr.GroupVersionKind())
+	if err := w.crs.Get(ctx, req.NamespacedName, cached, client.UnsafeDisableDeepCopy); err == nil {
+		w.seen(req, cached)
+	}
 	return nil
 }
