@@ -71,7 +71,7 @@ const freshTime = time.Second
 // has changed since.
 func (r *Reconciler) deliver(ctx context.Context, req Request, owner apply.Owner, status *status) error {
 	plan := planOf(owner)
-	if result, current := r.applier.Recheck(ctx, owner, plan); current && result.Unchanged+result.Behind == len(status.inventory) {
+	if result, current := r.applier.Recheck(ctx, owner, plan, status.inventory); current {
 		r.metrics.of(req.GroupKind).applied(result)
 		status.valid()
 		status.applied(result)
@@ -146,7 +146,7 @@ func (r *Reconciler) prepare(ctx context.Context, req Request, owner apply.Owner
 		return nil, nil, err
 	}
 	inventory := apply.NewInventory(objects).Union(status.inventory)
-	if len(inventory) > len(status.inventory) {
+	if !slices.Equal(inventory, status.inventory) {
 		status.inventory = inventory
 		status.begun()
 		if err := r.write(ctx, owner, status); err != nil {

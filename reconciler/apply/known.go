@@ -31,6 +31,16 @@ type record struct {
 	skipped []string // see Result
 }
 
+// isOf tells whether inventory names the objects of r as we do: in order, each once.
+func (r *record) isOf(inventory Inventory) bool {
+	for n, e := range inventory {
+		if _, ok := r.objects[e.id()]; !ok || n > 0 && (sameObject(inventory[n-1], e) || compareEntries(inventory[n-1], e) > 0) {
+			return false
+		}
+	}
+	return len(inventory) == len(r.objects)
+}
+
 // knowledge is what an apply or a look taught us about an object. All of it can be learnt anew; it spares calls.
 type knowledge struct {
 	gvk    schema.GroupVersionKind
@@ -157,11 +167,11 @@ func (a *Applier) Settle(owner Owner, plan string, objects Inventory, skipped []
 }
 
 // Recheck returns what Apply would for a plan that is settled, if none of its objects has changed since, but for its status. It
-// spares the plan and the comparison. false means that the plan is to be applied.
-func (a *Applier) Recheck(ctx context.Context, owner Owner, plan string) (Result, bool) {
+// spares the plan and the comparison. false means that the plan is to be applied, or that inventory names other objects.
+func (a *Applier) Recheck(ctx context.Context, owner Owner, plan string, inventory Inventory) (Result, bool) {
 	a.mu.Lock()
 	r := a.known[idOf(owner.Unstructured)]
-	if r == nil || r.settled != plan {
+	if r == nil || r.settled != plan || !r.isOf(inventory) {
 		a.mu.Unlock()
 		return Result{}, false
 	}
