@@ -85,12 +85,20 @@ func (o Owner) relationTo(live client.Object) relation {
 		return leftover
 	case controller != nil:
 		return foreign
-	case live.GetLabels()[kind.ManagedByLabel] == kind.Manager && live.GetLabels()[o.Kind.OwnerLabel()] == o.GetName():
+	case o.isLabelledOn(live):
 		return adoptable
 	case uid == "" && (live.GetAnnotations()[AdoptAnnotation] == o.GetName() || o.Kind.Policies.Adopt == kind.AdoptUnowned):
 		return adoptable
 	}
 	return foreign
+}
+
+// isLabelledOn tells whether live's marks name o, or a namesake that was there before. Labels name no namespace: an object in
+// another one, or in none, has an annotation for that.
+func (o Owner) isLabelledOn(live client.Object) bool {
+	owner, found := live.GetAnnotations()[kind.OwnerAnnotation]
+	return live.GetLabels()[kind.ManagedByLabel] == kind.Manager && live.GetLabels()[o.Kind.OwnerLabel()] == o.GetName() &&
+		(owner == o.GetNamespace()+"/"+o.GetName() || !found && live.GetNamespace() == o.GetNamespace())
 }
 
 // wish is an object as it is to be applied.

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -45,8 +46,14 @@ var errTerminating = errors.New("is being deleted; it will be applied again once
 type notOursError struct{ live client.Object }
 
 func (e *notOursError) Error() string {
+	holder := ""
 	if c := metav1.GetControllerOfNoCopy(e.live); c != nil {
-		return fmt.Sprintf("exists already and belongs to %s %s: delete or rename it, or rename the custom resource", c.Kind, c.Name)
+		holder = c.Kind + " " + c.Name
+	} else if uid := e.live.GetAnnotations()[OwnerUIDAnnotation]; uid != "" {
+		holder = cmp.Or(e.live.GetAnnotations()[kind.OwnerAnnotation], "the custom resource with the UID "+uid)
+	}
+	if holder != "" {
+		return fmt.Sprintf("exists already and belongs to %s: delete or rename it, or rename the custom resource", holder)
 	}
 	return fmt.Sprintf("exists already and belongs to nobody: delete or rename it, rename the custom resource, or annotate the object with %s=<name of the custom resource>", AdoptAnnotation)
 }
