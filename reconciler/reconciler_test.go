@@ -39,7 +39,7 @@ var api *cluster.Cluster
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
 		var err error
-		api, err = cluster.Start(context.Background(), cluster.Options{CRDs: []string{"../config/crd/bases"}, Progress: os.Stderr})
+		api, err = cluster.Start(context.Background(), cluster.Options{CRDs: []string{"../config/crd/bases", "testdata/crds.yaml"}, Progress: os.Stderr})
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
@@ -49,12 +49,20 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// watchesNothing stands for the watches: these tests say themselves when to reconcile.
-type watchesNothing struct{}
+// watchesNothing stands for the watches: these tests say themselves when to reconcile. It only knows which kinds are missing.
+type watchesNothing struct{ meta.RESTMapper }
 
-func (watchesNothing) use(context.Context, Request, []schema.GroupVersionKind) ([]schema.GroupVersionKind, error) {
-	return nil, nil
+func (w watchesNothing) use(_ context.Context, _ Request, gvks []schema.GroupVersionKind) (missing []schema.GroupVersionKind, err error) {
+	for _, gvk := range gvks {
+		if _, err := w.RESTMapping(gvk.GroupKind(), gvk.Version); meta.IsNoMatchError(err) {
+			missing = append(missing, gvk)
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return missing, nil
 }
+
 func (watchesNothing) drop(Request) {}
 
 // uncached reads from the API server what the reconciler reads from the cache.
@@ -88,14 +96,24 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	library, err := kind.OpenLibrary(kind.LibraryOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &world{t: t, client: c, library: library, namespace: strings.ToLower(t.Name())}
+	w := &world{t: t, client: c, namespace: strings.ReplaceAll(strings.ToLower(t.Name()), "/", "-")}
+	w.library = w.openLibrary("")
 	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})
 	w.restart(api.Admin())
 	return w
+}
+
+// openLibrary returns the kinds of a folder, beside the embedded ones.
+func (w *world) openLibrary(dir string) *kind.Library {
+	w.t.Helper()
+	library, err := kind.OpenLibrary(kind.LibraryOptions{Dir: dir})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if len(library.Broken()) > 0 {
+		w.t.Fatal(library.Broken())
+	}
+	return library
 }
 
 // restart replaces the reconciler by a new one, which remembers nothing and acts with the rights of config.
@@ -111,7 +129,7 @@ func (w *world) restart(config *rest.Config) {
 		crs:         c,
 		client:      uncached{c},
 		applier:     apply.New(c, c),
-		watches:     watchesNothing{},
+		watches:     watchesNothing{c.RESTMapper()},
 		writer:      newWriter(c, c),
 		reports:     newReports(),
 		events:      &recorder{w.recorded},
