@@ -215,4 +215,6 @@ func (w *world) clusterRole(name string) *rbacv1.ClusterRole {
 	return r
 }
 
-func mergePatch(patch string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(patch)) }
+func mergePatch(patch string) client.Patch {
+	return client.RawPatch(types.MergePatchType, []byte(patch))
+}

@@ -96,11 +96,16 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, client: c, namespace: strings.ReplaceAll(strings.ToLower(t.Name()), "/", "-")}
+	w := &world{t: t, client: c, namespace: namespaceOf(t)}
 	w.library = w.openLibrary("")
 	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})
 	w.restart(api.Admin())
 	return w
+}
+
+// namespaceOf returns a test's own namespace.
+func namespaceOf(t *testing.T) string {
+	return strings.ReplaceAll(strings.ToLower(t.Name()), "/", "-")
 }
 
 // openLibrary returns the kinds of a folder, beside the embedded ones.
