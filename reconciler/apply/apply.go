@@ -166,6 +166,9 @@ func (a *Applier) update(ctx context.Context, w *wish, live client.Object, resul
 	}
 	drift := differences(w.object.Object, content.Object)
 	if known.explains(w, drift) {
+		if len(drift) == 0 { // whatever others have set is what we want, too
+			known.yielded, known.reported = nil, nil
+		}
 		known.digest = w.digest
 		a.learn(w, live, known)
 		result.unchanged(live, known)
