@@ -66,23 +66,24 @@ func (l *librarian) Start(ctx context.Context) error {
 	})
 }
 
-// tell says what became of a kind.
+// tell says what became of a kind, or of a folder that never held a good one.
 func (l *librarian) tell(c kind.Change) {
 	l.metrics.loaded(c.Folder, c.Err)
 	switch {
 	case c.Err != nil:
 		l.log.Error(c.Err, "Refused kind", "folder", c.Folder, "served", c.New != nil)
 		l.events.kindRefused(c)
-	case c.New == nil:
+	case c.New != nil:
+		l.log.Info("Loaded kind", "kind", c.New.GroupKind().String(), "folder", c.Folder, "digest", c.New.Digest)
+	default: // nothing is there to be refused any more
+		l.metrics.forgetFolder(c.Folder)
+	}
+	switch {
+	case c.New != nil:
+		l.metrics.of(c.New.GroupKind()).serves(c.New.Names.Version, c.New.Digest, c.New.Folder)
+	case c.Old != nil:
 		l.log.Info("Retired kind", "kind", c.Old.GroupKind().String(), "folder", c.Folder)
 		l.metrics.forgetKind(c.Old.GroupKind())
-		l.metrics.forgetFolder(c.Folder)
-		return
-	default:
-		l.log.Info("Loaded kind", "kind", c.New.GroupKind().String(), "folder", c.Folder, "digest", c.New.Digest)
-	}
-	if c.New != nil {
-		l.metrics.of(c.New.GroupKind()).serves(c.New.Names.Version, c.New.Digest, c.New.Folder)
 	}
 }
 
