@@ -97,13 +97,18 @@ func run(ctx context.Context, dir string, nodes int, manager string, prepare boo
 	return show(ctx, table, folder, ended)
 }
 
-// startOperator runs the operator as its ServiceAccount, so that it can do here what it could do in a cluster and no more.
+// startOperator runs the operator as its ServiceAccount, so that it can do here what it could do in a cluster and no more. It
+// follows the checkout's own schemas and charts.
 func startOperator(c *cluster.Cluster, manager string) error {
 	config, err := c.ServiceAccount(operatorNamespace, operatorAccount)
 	if err != nil {
 		return err
 	}
 	file, err := c.WriteKubeconfig("operator", config)
+	if err != nil {
+		return err
+	}
+	checkout, err := filepath.Abs(".")
 	if err != nil {
 		return err
 	}
@@ -114,7 +119,8 @@ func startOperator(c *cluster.Cluster, manager string) error {
 	if _, err := os.Stat(program); err != nil {
 		return fmt.Errorf("finding the operator: %w: run make build", err)
 	}
-	return c.Run("operator", program, "--kubeconfig", file, "--metrics-bind-address=0", "--health-probe-bind-address=0", "--zap-devel")
+	return c.Run("operator", program, "--kubeconfig", file, "--kinds-dir", checkout,
+		"--metrics-bind-address=0", "--health-probe-bind-address=0", "--zap-devel")
 }
 
 // show keeps the table up to date until ctx ends or a program does.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/jsonpath"
 
 	"golang.org/x/term"
 
@@ -54,15 +55,15 @@ func (t *table) refresh(ctx context.Context) (ready bool, err error) {
 			return false, fmt.Errorf("listing %s: %w", k.Names.Plural, err)
 		}
 		for i := range list.Items {
-			row, isReady := describe(&list.Items[i])
+			row, isReady := describe(k, &list.Items[i])
 			rows = append(rows, row)
 			ready = ready && isReady
 		}
 	}
-	const age = 5
+	const age = 4
 	without := fmt.Sprint(ready)
 	for _, r := range rows {
-		without += strings.Join(r[:age], " ") + "\n"
+		without += strings.Join(r[:age], " ") + " " + strings.Join(r[age+1:], " ") + "\n"
 	}
 	if changed := without != t.last; changed || t.live {
 		t.last = without
@@ -80,7 +81,7 @@ func (t *table) print(text string) {
 func (t *table) draw(rows [][]string) {
 	var b bytes.Buffer
 	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
-	_, _ = fmt.Fprintln(w, "\nKIND\tNAME\tSIZE\tREADY\tSTATUS\tAGE")
+	_, _ = fmt.Fprintln(w, "\nKIND\tNAME\tREADY\tSTATUS\tAGE\tDETAILS")
 	for _, r := range rows {
 		_, _ = fmt.Fprintln(w, strings.Join(r, "\t"))
 	}
@@ -92,23 +93,34 @@ func (t *table) draw(rows [][]string) {
 	t.drawn = bytes.Count(b.Bytes(), []byte("\n"))
 }
 
-// describe returns kind, name, size, ready pods, status and age of a custom resource, and whether it is ready.
-func describe(cr *unstructured.Unstructured) ([]string, bool) {
-	replicas, _, _ := unstructured.NestedInt64(cr.Object, "status", "replicas")
-	readyReplicas, _, _ := unstructured.NestedInt64(cr.Object, "status", "readyReplicas")
-	size, found, _ := unstructured.NestedInt64(cr.Object, "spec", "size")
-	if !found {
-		size = replicas
-	}
-	state, isReady := "Unknown", false
+// describe returns kind, name, readiness, its reason, age and the kind's own columns of a custom resource, and whether it is
+// ready.
+func describe(k *kind.Kind, cr *unstructured.Unstructured) ([]string, bool) {
+	ready, reason := "Unknown", "-"
 	conditions, _, _ := unstructured.NestedSlice(cr.Object, "status", "conditions")
 	for _, c := range conditions {
 		if m, ok := c.(map[string]any); ok && m["type"] == "Ready" {
-			state, isReady = fmt.Sprint(m["reason"]), m["status"] == "True"
+			ready, reason = fmt.Sprint(m["status"]), fmt.Sprint(m["reason"])
 		}
 	}
 	return []string{
-		cr.GetKind(), cr.GetNamespace() + "/" + cr.GetName(), fmt.Sprint(size),
-		fmt.Sprintf("%d/%d", readyReplicas, size), state, duration.HumanDuration(time.Since(cr.GetCreationTimestamp().Time)),
-	}, isReady
+		k.Names.Kind, cr.GetNamespace() + "/" + cr.GetName(), ready, reason,
+		duration.HumanDuration(time.Since(cr.GetCreationTimestamp().Time)), details(k.Columns, cr),
+	}, ready == "True"
+}
+
+// details returns what kubectl shows of a custom resource beside its conditions, as "name value" of each column that has one.
+func details(columns []kind.Column, cr *unstructured.Unstructured) string {
+	var parts []string
+	for _, c := range columns {
+		if c.Priority > 0 || strings.HasPrefix(c.JSONPath, ".status.conditions") {
+			continue
+		}
+		path := jsonpath.New(c.Name).AllowMissingKeys(true)
+		var value bytes.Buffer
+		if path.Parse("{"+c.JSONPath+"}") == nil && path.Execute(&value, cr.Object) == nil && value.Len() > 0 {
+			parts = append(parts, strings.ToLower(c.Name)+" "+value.String())
+		}
+	}
+	return strings.Join(parts, ", ")
 }
