@@ -68,6 +68,7 @@ func Register(mgr manager.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
+	applier := apply.New(mgr.GetClient(), mgr.GetAPIReader())
 	writer := newWriter(mgr.GetClient(), crs)
 	watches := &watches{
 		kinds:      library,
@@ -80,6 +81,7 @@ func Register(mgr manager.Manager, o Options) error {
 		log:        mgr.GetLogger().WithName("watches"),
 		running:    make(chan struct{}),
 		seen:       writer.seen,
+		afresh:     func(req Request) { applier.Forget(req.GroupKind, req.NamespacedName) },
 		uses:       map[Request][]schema.GroupVersionKind{},
 		started:    map[schema.GroupVersionKind]*watch{},
 		missing:    map[schema.GroupVersionKind]bool{},
@@ -89,7 +91,7 @@ func Register(mgr manager.Manager, o Options) error {
 		kinds:       library,
 		crs:         crs,
 		client:      mgr.GetClient(),
-		applier:     apply.New(mgr.GetClient(), mgr.GetAPIReader()),
+		applier:     applier,
 		watches:     watches,
 		writer:      writer,
 		reports:     newReports(),

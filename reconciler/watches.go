@@ -124,6 +124,7 @@ type watches struct {
 	queue      workqueue.TypedRateLimitingInterface[Request]
 	running    chan struct{}                             // closed once there is a queue
 	seen       func(Request, *unstructured.Unstructured) // told of every version of a custom resource that the cache shows
+	afresh     func(Request)                             // told to forget that everything was applied
 
 	mu      sync.Mutex
 	uses    map[Request][]schema.GroupVersionKind // sorted
@@ -503,6 +504,9 @@ func (w *watches) appeared(ctx context.Context, gvk schema.GroupVersionKind) {
 	users := w.users(gvk)
 	w.mu.Unlock()
 	w.log.Info("Found a kind that was missing", "watched", gvk.String())
+	for _, req := range users {
+		w.afresh(req)
+	}
 	if k := w.kinds.Get(gvk.GroupKind()); k != nil && k.GVK() == gvk {
 		if err := w.serve(ctx, k); err != nil {
 			w.log.Error(err, "Could not watch custom resources", "kind", gvk.GroupKind().String())
