@@ -31,9 +31,10 @@ const (
 var buildFlags []string
 
 // soon is how long the cluster may take for what it does by itself; the machine may be slow.
-const soon = time.Minute
+const soon = 2 * time.Minute
 
-// env is the cluster and the operator that all tests share. They come one after another.
+// env is the cluster and the operator that tests share. Those that count what the operator does, or take it something, come one
+// after another; the others are parallel, and so come after them all.
 var env *environment
 
 type environment struct {
@@ -41,6 +42,9 @@ type environment struct {
 	manager string    // the operator's program
 	metrics *endpoint // of the operator
 }
+
+// programs is the folder of the operator's program and its CLI's.
+var programs string
 
 // startSharedOperator runs the operator that all tests share.
 func (e *environment) startSharedOperator() error {
@@ -61,6 +65,40 @@ func (e *environment) startOperator(flags ...string) error {
 	return e.Run("operator", e.manager, append([]string{"--kubeconfig", file, "--health-probe-bind-address=0"}, flags...)...)
 }
 
+// operatorLog returns what the operators of this cluster have logged.
+func (e *environment) operatorLog() string {
+	log, _ := os.ReadFile(filepath.Join(e.Dir(), "logs", "operator.log"))
+	return string(log)
+}
+
+// trouble returns the end of the operator's log, and the race that it ended on.
+func (e *environment) trouble() string {
+	text := fmt.Sprintf("The operator's log ends:\n%s\n", e.LogTail("operator"))
+	if _, report, found := strings.Cut(e.operatorLog(), "WARNING: DATA RACE"); found {
+		text += fmt.Sprintf("The operator ended on a data race:%s\n", report)
+	}
+	return text
+}
+
+// startOwnCluster starts a cluster for one test, on which no operator runs yet.
+func startOwnCluster(t *testing.T, o cluster.Options) *environment {
+	t.Helper()
+	c := cluster.StartForTest(t, o)
+	e := &environment{Cluster: c, manager: filepath.Join(t.TempDir(), "manager")}
+	if err := os.Link(env.manager, e.manager); err != nil { // so that its process has a name of its own
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(e.trouble())
+		}
+	})
+	if _, err := c.Kubectl(t.Context(), "apply", "-k", "../../config/sandbox"); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
 func TestMain(m *testing.M) {
 	code, err := run(m)
 	if err != nil {
@@ -77,8 +115,8 @@ func run(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	manager := filepath.Join(dir, "manager")
-	build := exec.Command("go", slices.Concat([]string{"build"}, buildFlags, []string{"-o", manager, "../../cmd/manager"})...)
+	programs = dir
+	build := exec.Command("go", slices.Concat([]string{"build"}, buildFlags, []string{"-o", dir, "../../cmd/manager", "../../cmd/opctl"})...)
 	if out, err := build.CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("building the operator: %w\n%s", err, out)
 	}
@@ -90,21 +128,20 @@ func run(m *testing.M) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	env = &environment{Cluster: c, manager: filepath.Join(dir, "manager")}
 	defer func() {
 		if code != 0 || err != nil {
-			fmt.Fprintf(os.Stderr, "The operator's log ends:\n%s\n", c.LogTail("operator"))
-			log, _ := os.ReadFile(filepath.Join(c.Dir(), "logs", "operator.log"))
-			if _, report, found := strings.Cut(string(log), "WARNING: DATA RACE"); found {
-				fmt.Fprintf(os.Stderr, "The operator ended on a data race:%s\n", report)
-			}
+			fmt.Fprint(os.Stderr, env.trouble())
 		}
 		err = errors.Join(err, c.Stop())
 	}()
-	env = &environment{Cluster: c, manager: manager}
 	if _, err := c.Kubectl(ctx, "apply", "-k", "../../config/sandbox"); err != nil {
 		return 0, err
 	}
 	if env.metrics, err = newEndpoint(filepath.Join(dir, "metrics")); err != nil {
+		return 0, err
+	}
+	if err := env.allowMetrics(ctx); err != nil {
 		return 0, err
 	}
 	if err := env.startSharedOperator(); err != nil {
@@ -117,12 +154,19 @@ func run(m *testing.M) (code int, err error) {
 type test struct {
 	*WithT
 	t         *testing.T
+	env       *environment
 	namespace string
 }
 
+// newTest begins a test on the shared cluster.
 func newTest(t *testing.T) *test {
 	t.Helper()
-	e := &test{WithT: NewWithT(t), t: t, namespace: strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))}
+	return newTestOn(t, env)
+}
+
+func newTestOn(t *testing.T, env *environment) *test {
+	t.Helper()
+	e := &test{WithT: NewWithT(t), t: t, env: env, namespace: strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))}
 	if len(e.namespace) > 50 {
 		e.namespace = e.namespace[:50]
 	}
@@ -148,18 +192,19 @@ func (e *test) kubectl(args ...string) string {
 }
 
 func (e *test) try(args ...string) (string, error) {
-	out, err := env.Kubectl(e.t.Context(), append([]string{"-n", e.namespace}, args...)...)
+	out, err := e.env.Kubectl(e.t.Context(), append([]string{"-n", e.namespace}, args...)...)
 	return strings.TrimSpace(out), err
 }
 
 // apply applies a Memcached with a spec in YAML's flow style, and returns kubectl's error.
 func (e *test) apply(name, spec string) error {
-	_, err := env.KubectlInput(e.t.Context(), fmt.Sprintf(`
-apiVersion: cache.example.com/v1alpha1
-kind: Memcached
-metadata: {name: %s, namespace: %s}
-spec: %s
-`, name, e.namespace, spec), "apply", "-f", "-")
+	return e.applyObject("cache.example.com/v1alpha1", "Memcached", name, "spec: "+spec)
+}
+
+// applyObject applies an object whose fields beside its metadata are in YAML, and returns kubectl's error.
+func (e *test) applyObject(apiVersion, kind, name, fields string) error {
+	_, err := e.env.KubectlInput(e.t.Context(), fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {name: %s, namespace: %s}\n%s\n",
+		apiVersion, kind, name, e.namespace, fields), "apply", "-f", "-")
 	return err
 }
 
@@ -211,14 +256,47 @@ func (e *test) pods(name string) []string {
 		"-o", `go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{end}}{{end}}`))
 }
 
-// condition returns "status reason message" of a condition.
-func (e *test) condition(name, condition string) string {
+// condition returns "status reason message" of a condition of an object, or of the Memcached of that name.
+func (e *test) condition(object, condition string) string {
 	e.t.Helper()
-	return e.get("memcached/"+name, fmt.Sprintf(`{range .status.conditions[?(@.type==%q)]}{.status} {.reason} {.message}{end}`, condition))
+	if !strings.Contains(object, "/") {
+		object = "memcached/" + object
+	}
+	return e.get(object, fmt.Sprintf(`{range .status.conditions[?(@.type==%q)]}{.status} {.reason} {.message}{end}`, condition))
 }
 
 // eventuallyCondition waits until a condition is as match says, in the form that condition returns.
-func (e *test) eventuallyCondition(name, condition string, match types.GomegaMatcher) {
+func (e *test) eventuallyCondition(object, condition string, match types.GomegaMatcher) {
 	e.t.Helper()
-	e.Eventually(func() string { return e.condition(name, condition) }, soon, 100*time.Millisecond).Should(match)
+	e.Eventually(func() string { return e.condition(object, condition) }, soon, 100*time.Millisecond).Should(match)
+}
+
+// eventuallyLogs waits until the operator has logged a line that contains all of words, since its log had length from.
+func (e *test) eventuallyLogs(from int, words ...string) {
+	e.t.Helper()
+	e.Eventually(func() bool {
+		for line := range strings.Lines(e.env.operatorLog()[from:]) {
+			if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(line, word) }) {
+				return true
+			}
+		}
+		return false
+	}, soon, 200*time.Millisecond).Should(BeTrue(), "the operator should log %q", words)
+}
+
+// eventsOf returns the messages of the events with a reason about the object of that name, in all namespaces.
+func (e *test) eventsOf(name, reason string) string {
+	e.t.Helper()
+	return e.kubectl("get", "events", "-A", "--field-selector", "reason="+reason+",involvedObject.name="+name, "-o", `jsonpath={range .items[*]}{.message}{"\n"}{end}`)
+}
+
+// writes returns the operator's requests in the test's namespace since a time that were to change something, events left aside.
+func (e *test) writes(since time.Time) []cluster.AuditEvent {
+	e.t.Helper()
+	events, err := e.env.AuditEvents()
+	e.Expect(err).NotTo(HaveOccurred())
+	return slices.DeleteFunc(events, func(a cluster.AuditEvent) bool {
+		return a.User != operatorUser || a.Namespace != e.namespace || a.Time.Before(since) || a.Resource == "events" ||
+			slices.Contains([]string{"get", "list", "watch"}, a.Verb)
+	})
 }

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -71,6 +72,34 @@ func (e *endpoint) get(token string) (code int, body string, err error) {
 	defer func() { _ = response.Body.Close() }()
 	content, err := io.ReadAll(response.Body)
 	return response.StatusCode, string(content), err
+}
+
+// metricsReader is a ServiceAccount that may read the shared operator's metrics.
+const metricsReader = "metrics-reader"
+
+func (e *environment) allowMetrics(ctx context.Context) error {
+	if _, err := e.Kubectl(ctx, "-n", operatorNamespace, "create", "serviceaccount", metricsReader); err != nil {
+		return err
+	}
+	_, err := e.Kubectl(ctx, "create", "clusterrolebinding", metricsReader, "--clusterrole=memcached-operator-metrics-reader",
+		"--serviceaccount="+operatorNamespace+":"+metricsReader)
+	return err
+}
+
+// metric returns the value of a series of the operator's metrics, written as name{label="value",…}; 0 if it is not there.
+func (e *test) metric(series string) float64 {
+	e.t.Helper()
+	token := e.kubectl("-n", operatorNamespace, "create", "token", metricsReader)
+	_, body, err := e.env.metrics.get(token)
+	e.Expect(err).NotTo(HaveOccurred())
+	for line := range strings.Lines(body) {
+		if rest, found := strings.CutPrefix(line, series+" "); found {
+			value, err := strconv.ParseFloat(strings.TrimSpace(rest), 64)
+			e.Expect(err).NotTo(HaveOccurred())
+			return value
+		}
+	}
+	return 0
 }
 
 func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
