@@ -178,9 +178,6 @@ func (a *Applier) update(ctx context.Context, w *wish, live client.Object, resul
 		result.Live = append(result.Live, live)
 		return err
 	}
-	if content.GetAnnotations()[DigestAnnotation] == w.digest {
-		result.Drifted++
-	}
 	logf.FromContext(ctx).V(1).Info("Found drift", "object", w.String(), "fields", drift)
 	written, err := a.write(ctx, w, content, &known, result)
 	if err != nil {
@@ -188,12 +185,19 @@ func (a *Applier) update(ctx context.Context, w *wish, live client.Object, resul
 		return a.recreateIfAllowed(ctx, w, content, drift, err, result)
 	}
 	result.Live = append(result.Live, written)
-	known.applied(a.now(), w, drift)
+	isLeft := written == content // all that differs is left to others
+	if isLeft {
+		result.Unchanged++
+	} else {
+		known.mended(a.now(), w, drift)
+	}
 	known.digest, known.residue = w.digest, differences(w.object.Object, written.Object)
 	a.learn(w, written, known)
-	if written == content { // all that differs is left to others
-		result.Unchanged++
+	if isLeft {
 		return known.err()
+	}
+	if content.GetAnnotations()[DigestAnnotation] == w.digest {
+		result.Drifted++
 	}
 	name := w.String()
 	if relation == ours {

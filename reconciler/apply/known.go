@@ -129,8 +129,8 @@ func (k knowledge) tooOften(now time.Time, w *wish, drift []string) error {
 	return &loopError{drift: drift, forced: k.forced}
 }
 
-// applied notes that w was applied in order to mend drift.
-func (k *knowledge) applied(now time.Time, w *wish, drift []string) {
+// mended notes that w was applied in order to mend drift.
+func (k *knowledge) mended(now time.Time, w *wish, drift []string) {
 	if k.digest != w.digest || len(drift) == 0 {
 		k.mends = nil
 		return
