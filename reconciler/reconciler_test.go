@@ -105,7 +105,7 @@ func newWorld(t *testing.T) *world {
 
 // namespaceOf returns a test's own namespace.
 func namespaceOf(t *testing.T) string {
-	return strings.ReplaceAll(strings.ToLower(t.Name()), "/", "-")
+	return strings.NewReplacer("/", "-", "_", "-", ",", "").Replace(strings.ToLower(t.Name()))
 }
 
 // openLibrary returns the kinds of a folder, beside the embedded ones.
@@ -229,14 +229,18 @@ func (w *world) wantCondition(cr *unstructured.Unstructured, condition, want str
 	}
 }
 
+// takeEvents returns the events since the last call.
+func (w *world) takeEvents() (events []string) {
+	for len(w.recorded.Events) > 0 {
+		events = append(events, <-w.recorded.Events)
+	}
+	return events
+}
+
 // wantEvents compares the events since the last call.
 func (w *world) wantEvents(want ...string) {
 	w.t.Helper()
-	var got []string
-	for len(w.recorded.Events) > 0 {
-		got = append(got, <-w.recorded.Events)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, w.takeEvents()); diff != "" {
 		w.t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
