@@ -178,7 +178,7 @@ func (a *Applier) update(ctx context.Context, w *wish, live client.Object, resul
 		result.Live = append(result.Live, live)
 		return err
 	}
-	logf.FromContext(ctx).V(1).Info("Found drift", "object", w.String(), "fields", drift)
+	logf.FromContext(ctx).V(1).Info("Found drift", "object", w.String(), "fields", fieldsOf(drift))
 	written, err := a.write(ctx, w, content, &known, result)
 	if err != nil {
 		result.Live = append(result.Live, live)
@@ -276,7 +276,7 @@ func (a *Applier) recreateIfAllowed(ctx context.Context, w *wish, live *unstruct
 		return fmt.Errorf("deleting it in order to create it anew: %w", err)
 	}
 	result.Recreated = append(result.Recreated, w.String())
-	logf.FromContext(ctx).Info("Deleted object in order to create it anew", "object", w.String(), "fields", drift)
+	logf.FromContext(ctx).Info("Deleted object in order to create it anew", "object", w.String(), "fields", fieldsOf(drift))
 	return errTerminating
 }
 

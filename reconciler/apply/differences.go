@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 )
@@ -19,6 +20,19 @@ func differences(want, have map[string]any) []string {
 	compareMaps("", want, have, false, &found)
 	slices.Sort(found)
 	return found
+}
+
+// fieldsOf returns the paths of differences, for people. The values stay out of sight, since they may be a Secret's, and so does
+// our own digest, which always differs when something else does.
+func fieldsOf(differences []string) []string {
+	var fields []string
+	for _, d := range differences {
+		path, _, _ := strings.Cut(d, ": ")
+		if path != "metadata.annotations."+DigestAnnotation {
+			fields = append(fields, path)
+		}
+	}
+	return fields
 }
 
 // quantityFields hold quantities, however deep.

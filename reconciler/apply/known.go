@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -243,5 +244,5 @@ func (e *loopError) Error() string {
 	if len(e.forced) > 0 {
 		return message + ": " + describeConflicts(e.forced)
 	}
-	return message + ": " + kind.Shorten(fmt.Sprint(e.drift), 200)
+	return message + ": " + kind.Shorten(strings.Join(fieldsOf(e.drift), ", "), 200)
 }

@@ -65,8 +65,9 @@ type immutableError struct {
 }
 
 func (e *immutableError) Error() string {
-	return fmt.Sprintf("%v; it differs in %s; undo the change, or allow the object to be deleted and created anew with the annotation %s=true",
-		e.err, kind.Shorten(strings.Join(e.drift, ", "), 300), RecreateAnnotation)
+	// The API server's words may hold all of a pod template.
+	return fmt.Sprintf("cannot be changed in %s; undo the change, or allow the object to be deleted and created anew with the annotation %s=true; %s",
+		kind.Shorten(strings.Join(fieldsOf(e.drift), ", "), 300), RecreateAnnotation, kind.Shorten(e.err.Error(), 300))
 }
 
 func (e *immutableError) Unwrap() error { return e.err }
@@ -106,6 +107,8 @@ func reasonOf(err error) string {
 	switch {
 	case is[*notOursError](err), is[*fieldsError](err):
 		return ReasonConflict
+	case is[*immutableError](err):
+		return ReasonImmutable
 	case is[*loopError](err):
 		return ReasonApplyLoop
 	case is[*blockedError](err):
@@ -124,8 +127,8 @@ func is[T error](err error) bool {
 }
 
 // immutable is how the API server's validation says that a field cannot change: in general, of a Service's clusterIP, of a
-// StatefulSet's, a PersistentVolumeClaim's or a binding's spec.
-var immutable = regexp.MustCompile(`field is immutable|is immutable after|may not change once set|updates to [a-z]+ spec for fields other than|cannot change roleRef`)
+// StatefulSet's, a Pod's, a PersistentVolumeClaim's, a PriorityClass' or a binding's.
+var immutable = regexp.MustCompile(`field is immutable|is immutable after|may not change once set|updates to [a-z]+ spec for fields other than|updates may not change fields other than|may not be changed in an update|cannot change roleRef`)
 
 // reasonOfAnswer names an API server's refusal. Quota and immutability have no reason of their own in the API; the wording is
 // that of the quota admission plugin and of the validation library.
