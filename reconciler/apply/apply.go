@@ -262,13 +262,15 @@ func (a *Applier) send(ctx context.Context, o *unstructured.Unstructured, option
 	return nil
 }
 
-// recreateIfAllowed deletes live if err is the refusal of a change of an immutable field, and the kind or an annotation of the
-// object allows it; the object is created anew once it is gone. Else it returns err with the fields that differ.
+// recreateIfAllowed deletes live if err is the refusal of a change of an immutable field, and an annotation of the object or, if
+// it is ours already, the kind allows it; the object is created anew once it is gone. Else it returns err with the fields that
+// differ.
 func (a *Applier) recreateIfAllowed(ctx context.Context, w *wish, live *unstructured.Unstructured, drift []string, err error, result *Result) error {
 	if reasonOf(err) != ReasonImmutable {
 		return err
 	}
-	if !w.owner.Kind.Policies.MayRecreate(live.GroupVersionKind().GroupKind()) && live.GetAnnotations()[RecreateAnnotation] != "true" {
+	isAllowed := isProven(w.owner, live) && w.owner.Kind.Policies.MayRecreate(live.GroupVersionKind().GroupKind())
+	if !isAllowed && live.GetAnnotations()[RecreateAnnotation] != "true" {
 		return &immutableError{err, drift}
 	}
 	uid := live.GetUID()
