@@ -108,7 +108,9 @@ func (w *world) createYAML(object string) *unstructured.Unstructured {
 	if u.GetNamespace() == "" {
 		u.SetNamespace(w.namespace)
 	}
-	w.create(u)
+	if err := w.client.Create(w.t.Context(), u, client.FieldOwner("somebody")); err != nil {
+		w.t.Fatal(err)
+	}
 	return u
 }
 

@@ -105,7 +105,7 @@ func newWorld(t *testing.T) *world {
 
 // namespaceOf returns a test's own namespace.
 func namespaceOf(t *testing.T) string {
-	return strings.NewReplacer("/", "-", "_", "-", ",", "").Replace(strings.ToLower(t.Name()))
+	return strings.NewReplacer("/", "-", "_", "-", ",", "", "'", "").Replace(strings.ToLower(t.Name()))
 }
 
 // openLibrary returns the kinds of a folder, beside the embedded ones.
