@@ -71,7 +71,7 @@ const freshTime = time.Second
 // has changed since.
 func (r *Reconciler) deliver(ctx context.Context, req Request, owner apply.Owner, status *status) error {
 	plan := planOf(owner)
-	if result, current := r.applier.Recheck(ctx, owner, plan, status.inventory); current {
+	if result, current := r.applier.Recheck(ctx, owner, plan, status.inventory); current && owner.NeedsFinalizer(status.inventory) == hasFinalizer(owner.Unstructured) {
 		r.metrics.of(req.GroupKind).applied(result)
 		status.valid()
 		status.applied(result)
