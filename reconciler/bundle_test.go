@@ -207,6 +207,8 @@ func ownersOf(o metav1.Object) (uids []types.UID) {
 	return uids
 }
 
+var clusterRoles = rbacv1.SchemeGroupVersion.WithKind("ClusterRole")
+
 // clusterRole returns the ClusterRole of that name.
 func (w *world) clusterRole(name string) *rbacv1.ClusterRole {
 	w.t.Helper()

@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/example/memcached-operator/reconciler/kind"
 )
 
@@ -216,11 +214,11 @@ func TestNamesakesInTwoNamespaces(t *testing.T) {
 	if role := w.clusterRole(namespace); role.Annotations[kind.OwnerAnnotation] != namespace+"/same" {
 		t.Errorf("the ClusterRole belongs to %s", role.Annotations[kind.OwnerAnnotation])
 	}
+	shared := w.clusterRole(namespace)
+	shared.SetGroupVersionKind(clusterRoles)
 	w.remove(first)
 	w.mustReconcile(first)
-	if !w.isGone(first) || !w.isGone(&metav1.PartialObjectMetadata{
-		TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}, ObjectMeta: metav1.ObjectMeta{Name: namespace},
-	}) {
+	if !w.isGone(first) || !w.isGone(shared) {
 		t.Error("the first one's ClusterRole is still there")
 	}
 }
