@@ -39,7 +39,8 @@
 //	plan.go        validate and render
 //	report.go      observe and report; reports.go remembers what was reported
 //	status.go      the conditions; writer.go writes them
-//	watches.go     what brings a custom resource back; slim.go keeps the caches small
+//	requests.go    what brings a custom resource back
+//	watches.go     which kinds are watched, for as long as somebody needs them; caches.go keeps what they hold small
 //	library.go     kinds that come and go
 //	events.go, metrics.go, register.go
 package reconciler
