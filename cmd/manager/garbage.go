@@ -10,7 +10,7 @@ import (
 // While little is live, garbage may pile up until the process has garbageFloor, which saves most collections of a small
 // cluster's operator. Beyond it the process may take half as much again as is live, and garbageOverhead for what is no heap.
 const (
-	garbageFloor    = 72 << 20
+	garbageFloor    = 78 << 20
 	garbageOverhead = 12 << 20
 )
 

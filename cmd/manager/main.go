@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/example/memcached-operator/reconciler"
@@ -78,7 +77,7 @@ func run(ctx context.Context) error {
 	namespaces := split(namespaceList)
 	metrics := metricsserver.Options{BindAddress: metricsAddr, SecureServing: secureMetrics, CertDir: metricsCertDir}
 	if secureMetrics {
-		metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
+		metrics.FilterProvider = forReaders
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                  scheme.Scheme,
