@@ -222,3 +222,5 @@ func (w *world) clusterRole(name string) *rbacv1.ClusterRole {
 func mergePatch(patch string) client.Patch {
 	return client.RawPatch(types.MergePatchType, []byte(patch))
 }
+
+func title(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

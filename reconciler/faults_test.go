@@ -111,6 +111,10 @@ func (w *world) snapshot(cr *unstructured.Unstructured) map[string]string {
 			"labels": o.GetLabels(), "annotations": annotations, "owners": o.GetOwnerReferences(), "finalizers": o.GetFinalizers(),
 			"data": o.Object["data"], "status": o.Object["status"],
 		}
+		if conditions, found, _ := unstructured.NestedSlice(o.Object, "status", "conditions"); found {
+			slices.SortFunc(conditions, func(a, b any) int { return strings.Compare(typeOf(a), typeOf(b)) })
+			_ = unstructured.SetNestedSlice(o.Object, conditions, "status", "conditions")
+		}
 		text, err := yaml.Marshal(kept)
 		if err != nil {
 			w.t.Fatal(err)
@@ -138,6 +142,12 @@ func (w *world) snapshot(cr *unstructured.Unstructured) map[string]string {
 		}
 	}
 	return out
+}
+
+// typeOf returns the type of a condition.
+func typeOf(condition any) string {
+	c, _ := condition.(map[string]any)
+	return fmt.Sprint(c["type"])
 }
 
 var times = regexp.MustCompile(`"?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"?`)
