@@ -31,7 +31,7 @@ const (
 var buildFlags []string
 
 // soon is how long the cluster may take for what it does by itself; the machine may be slow.
-const soon = 40 * time.Second
+const soon = 2 * time.Minute
 
 // env is the cluster and the operator that tests share. Those that count what the operator does, or take it something, come one
 // after another; the others are parallel, and so come after them all.
