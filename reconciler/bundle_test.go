@@ -181,16 +181,6 @@ func (w *world) release(o client.Object) {
 	w.patch(o, `{"metadata": {"finalizers": null}}`)
 }
 
-// applyAs applies an object, in YAML, under another field manager's name, and takes the fields from whoever has them.
-func (w *world) applyAs(manager, object string) {
-	w.t.Helper()
-	u := &unstructured.Unstructured{Object: w.parse(object)}
-	u.SetNamespace(w.namespace)
-	if err := w.client.Apply(w.t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(manager), client.ForceOwnership); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
 // patchAs merges a patch, in JSON, into an object under another field manager's name.
 func (w *world) patchAs(manager string, o client.Object, patch string) {
 	w.t.Helper()

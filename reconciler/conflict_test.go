@@ -129,6 +129,27 @@ func TestWhoseAFieldIs(t *testing.T) {
 	}
 }
 
+// TestAnEditIsUndone, and the event names each field and who had set it.
+func TestAnEditIsUndone(t *testing.T) {
+	w := newBundles(t)
+	cr := w.createBundle("one", web+oneConfigMap)
+	w.mustReconcile(cr)
+	w.takeEvents()
+	w.patchAs("kubectl-edit", w.deployment("web"), `{"spec": {"template": {"spec": {"containers": [{"name": "web", "image": "mine"}]}}}}`)
+	w.patchAs("kubectl-patch", w.configMap("a"), `{"data": {"k": "mine", "theirs": "stays"}}`)
+	w.mustReconcile(cr)
+	w.wantEvents(`Normal Applied updated ConfigMap a, Deployment web; took data.k of ConfigMap a back from kubectl-patch; ` +
+		`took spec.template.spec.containers[name="web"].image of Deployment web back from kubectl-edit`)
+	w.wantConflicts(map[string]int{"forced": 2, "drift": 2})
+	if got := w.deployment("web").Spec.Template.Spec.Containers[0].Image; got != "web:1" {
+		t.Errorf("the image is %s", got)
+	}
+	if diff := cmp.Diff(map[string]string{"k": "ours", "theirs": "stays"}, w.configMap("a").Data); diff != "" {
+		t.Errorf("data (-want +got):\n%s", diff)
+	}
+	w.wantSilence(cr)
+}
+
 // wantSilence reconciles without a write. The first time after a restart one request may be refused: it tells what is another's.
 func (w *world) wantSilence(cr *unstructured.Unstructured) {
 	w.t.Helper()

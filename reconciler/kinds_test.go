@@ -81,7 +81,7 @@ x: {apiVersion: late.example.com/v1, kind: %s, metadata: {name: x}}
 			}
 
 			late := w.installKind(name)
-			w.applier.Forget(bundle.GroupKind(), requestFor(cr).NamespacedName) // as the restart of the watches would
+			w.applier.Forget(bundle.GroupKind(), requestFor(cr).NamespacedName) // as the watches do
 			w.mustReconcile(cr)
 			w.wantCondition(cr, conditionApplied, "True ObjectsApplied")
 			w.wantConfigMaps("a", "c")
