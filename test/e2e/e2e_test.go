@@ -5,6 +5,7 @@ package e2e_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -145,6 +146,10 @@ func run(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	if err := env.startSharedOperator(); err != nil {
+		return 0, err
+	}
+	// Tests mostly wait, so that more may run at a time than there are processors. The command line comes later, and wins.
+	if err := flag.Set("test.parallel", "5"); err != nil {
 		return 0, err
 	}
 	return m.Run(), nil
