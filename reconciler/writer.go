@@ -75,7 +75,7 @@ func (w *writer) write(ctx context.Context, cr *unstructured.Unstructured, s *st
 		return nil, nil, nil
 	}
 	before = conditionsOf(cr)
-	if err := w.patch(ctx, cr, map[string]any{"status": change}, true); err != nil {
+	if err := w.patch(ctx, cr, change, "status"); err != nil {
 		return nil, nil, fmt.Errorf("patching status: %w", err)
 	}
 	return before, s.conditions, nil
@@ -122,40 +122,76 @@ func (w *writer) setFinalizer(ctx context.Context, cr *unstructured.Unstructured
 	}
 	// The resource version makes the API server refuse this if someone else changed the list meanwhile.
 	metadata := map[string]any{"finalizers": finalizers, "resourceVersion": cr.GetResourceVersion()}
-	if err := w.patch(ctx, cr, map[string]any{"metadata": metadata}, false); err != nil {
+	if err := w.patch(ctx, cr, metadata, "metadata"); err != nil {
 		return fmt.Errorf("patching finalizers: %w", err)
 	}
 	return nil
 }
 
-// patch sends a merge patch of cr, or of its status, and makes cr what the API server returned.
-func (w *writer) patch(ctx context.Context, cr *unstructured.Unstructured, change map[string]any, ofStatus bool) error {
-	data, err := json.Marshal(change)
+// patch sends a merge patch of cr, or of its status, and makes cr what became of it. Of the answer only the metadata is asked for:
+// the rest was just sent.
+func (w *writer) patch(ctx context.Context, cr *unstructured.Unstructured, change map[string]any, field string) error {
+	data, err := json.Marshal(map[string]any{field: change})
 	if err != nil {
 		return err
 	}
-	updated := prototype(cr.GroupVersionKind())
-	updated.SetNamespace(cr.GetNamespace())
-	updated.SetName(cr.GetName())
+	answer := &metav1.PartialObjectMetadata{}
+	answer.SetGroupVersionKind(cr.GroupVersionKind())
+	answer.SetNamespace(cr.GetNamespace())
+	answer.SetName(cr.GetName())
 	patch := client.RawPatch(types.MergePatchType, data)
-	if ofStatus {
-		err = w.client.Status().Patch(ctx, updated, patch, client.FieldOwner(kind.Manager))
+	if field == "status" {
+		err = w.client.Status().Patch(ctx, answer, patch, client.FieldOwner(kind.Manager))
 	} else {
-		err = w.client.Patch(ctx, updated, patch, client.FieldOwner(kind.Manager))
+		err = w.client.Patch(ctx, answer, patch, client.FieldOwner(kind.Manager))
 	}
 	if err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	updated.SetManagedFields(nil)
-	cr.Object = maps.Clone(updated.Object)
+	w.wrote(ctx, cr, change, field, answer)
+	return nil
+}
+
+// wrote makes cr what it is after a change, and remembers that until the cache shows it.
+func (w *writer) wrote(ctx context.Context, cr *unstructured.Unstructured, change map[string]any, field string, answer client.Object) {
+	object := maps.Clone(cr.Object) // the cache has the other, and all below it
+	if field == "status" {
+		object[field] = merged(object[field], change)
+	}
+	metadata, _ := object["metadata"].(map[string]any)
+	object["metadata"] = maps.Clone(metadata)
+	cr.Object = object
+	cr.SetResourceVersion(answer.GetResourceVersion())
+	cr.SetFinalizers(answer.GetFinalizers())
+
 	req := requestFor(cr)
 	w.mu.Lock()
-	w.written[req] = updated
+	w.written[req] = &unstructured.Unstructured{Object: cr.Object}
 	w.mu.Unlock()
 	// The event of the write may have come before its answer.
 	cached := prototype(cr.GroupVersionKind())
 	if err := w.crs.Get(ctx, req.NamespacedName, cached, client.UnsafeDisableDeepCopy); err == nil {
 		w.seen(req, cached)
 	}
-	return nil
+}
+
+// merged returns what a merge patch makes of old. Neither is changed.
+func merged(old any, change map[string]any) map[string]any {
+	fields, _ := old.(map[string]any)
+	out := maps.Clone(fields)
+	if out == nil {
+		out = map[string]any{}
+	}
+	for field, value := range change {
+		inner, isMap := value.(map[string]any)
+		switch {
+		case value == nil:
+			delete(out, field)
+		case isMap:
+			out[field] = merged(out[field], inner)
+		default:
+			out[field] = value
+		}
+	}
+	return out
 }

@@ -7,10 +7,11 @@ import (
 	"runtime/metrics"
 )
 
-// While little is live, garbage may pile up until the process has garbageFloor, which saves most collections of a small
-// cluster's operator. Beyond it the process may take half as much again as is live, and garbageOverhead for what is no heap.
+// Garbage may pile up to twice what is live, which saves half of the collections, while the Go runtime has less than garbageFloor.
+// Beyond it may take half as much again as is live, and garbageOverhead for what is no heap.
 const (
-	garbageFloor    = 78 << 20
+	garbagePercent  = 200
+	garbageFloor    = 86 << 20
 	garbageOverhead = 12 << 20
 )
 
@@ -20,7 +21,7 @@ func boundGarbage() {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
-	debug.SetGCPercent(400)
+	debug.SetGCPercent(garbagePercent)
 	afterEachCollection(func() {
 		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 		metrics.Read(live)
