@@ -59,6 +59,20 @@ func TestDeletion(t *testing.T) {
 	}
 }
 
+// TestOrphanedAtTheLastMoment: the annotation comes with the deletion, while our finalizer is still there.
+func TestOrphanedAtTheLastMoment(t *testing.T) {
+	w := newBundles(t, anywhere)
+	cr := w.createBundle("one", `{role: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NAMESPACE}}}`)
+	w.mustReconcile(cr)
+	w.annotate(cr, apply.DeletionPolicyAnnotation, "Orphan")
+	w.remove(cr)
+	w.mustReconcile(cr)
+	if !w.isGone(cr) {
+		t.Error("the custom resource is still there")
+	}
+	w.clusterRole(w.namespace)
+}
+
 // TestNoFinalizerWithoutNeed: where the garbage collector does it all, nothing has to wait for the operator.
 func TestNoFinalizerWithoutNeed(t *testing.T) {
 	for name, policy := range map[string]string{"namespace": "", "anywhere": anywhere} {

@@ -272,6 +272,24 @@ func TestAnOperatorMayDieAtAnyWrite(t *testing.T) {
 	}
 }
 
+// TestASpoiltInventoryIsMendedFirst: what somebody wrote into it must not hide that a new object is missing there, should the
+// operator die at its first write.
+func TestASpoiltInventoryIsMendedFirst(t *testing.T) {
+	w := newBundles(t)
+	cr := w.createBundle("one", oneConfigMap)
+	w.mustReconcile(cr)
+	a := `{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "` + w.namespace + `", "name": "a"}`
+	if err := w.client.Status().Patch(t.Context(), cr, mergePatch(`{"status": {"inventory": [`+a+`, `+a+`]}}`)); err != nil {
+		t.Fatal(err)
+	}
+	w.change(cr, "b: {apiVersion: v1, kind: ConfigMap, metadata: {name: b}}")
+	l := &life{last: 1, isDone: true}
+	w.restartWith(l)
+	w.settle(cr, l, func() { w.change(cr, "b: null") })
+	w.wantConfigMaps("a")
+	w.wantInventory(cr, "ConfigMap a")
+}
+
 // another returns a world like w, in a namespace of its own.
 func (w *world) another(t *testing.T) *world {
 	t.Helper()
