@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -41,7 +42,7 @@ func TestBackup(t *testing.T) {
 
 	volume := e.namespace
 	e.Expect(e.applyObject("v1", "PersistentVolume", volume, `spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], storageClassName: "", hostPath: {path: /data}}`)).To(Succeed())
-	t.Cleanup(func() { _, _ = env.Kubectl(t.Context(), "delete", "persistentvolume", volume, "--wait=false") })
+	t.Cleanup(func() { _, _ = env.Kubectl(context.Background(), "delete", "persistentvolume", volume, "--wait=false") })
 	e.Expect(e.applyObject("v1", "PersistentVolumeClaim", "data-mydb-0",
 		`spec: {resources: {requests: {storage: 1Gi}}, accessModes: [ReadWriteOnce], storageClassName: "", volumeName: `+volume+`}`)).To(Succeed())
 	e.eventually(object, "{.status.lastBackupStatus}", "Succeeded")

@@ -379,6 +379,8 @@ func changesUnderLoad(e *kindsTest) {
 	for i := range count {
 		e.Eventually(func() error { return put(e.t.Context(), name(i), "final") }, soon).Should(Succeed())
 	}
+	last++ // one more, for which no custom resource changes
+	e.write("charts/note/templates/note.yaml", fmt.Sprintf(noteTemplate, last))
 	e.Eventually(func() string {
 		return e.kubectl("get", "configmaps", "-l", "load.example.com/note", "-o", `go-template={{range .items}}{{.data.edition}}/{{.data.text}} {{end}}`)
 	}, soon, time.Second).Should(Equal(strings.TrimSpace(strings.Repeat(fmt.Sprintf("%d/final ", last), count))))

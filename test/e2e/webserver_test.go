@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -72,7 +73,7 @@ func TestAnOptionalKindIsInstalledLater(t *testing.T) {
 	e.Expect(os.WriteFile(file, []byte(httpRoutes), 0o600)).To(Succeed())
 	e.kubectl("create", "-f", file)
 	// The first custom resource goes before the definition, whose end must not be the operator's trouble in other tests.
-	t.Cleanup(func() { _, _ = env.Kubectl(t.Context(), "delete", "--wait=false", "-f", file) })
+	t.Cleanup(func() { _, _ = env.Kubectl(context.Background(), "delete", "--wait=false", "-f", file) })
 	e.eventually("httproute/shop", "{.spec.rules[0].backendRefs[0].name}", "shop")
 	e.eventuallyCondition(object, "Applied", Equal("True ObjectsApplied"))
 	e.eventuallyCondition(object, "Ready", HavePrefix("True"))
