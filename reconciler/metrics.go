@@ -102,7 +102,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		reconciles: counter("reconciles_total", "Reconciliations, by how they ended.", "kind", "outcome"),
 		objects:    counter("objects_total", "Objects looked at, by what was done about them.", "kind", "action"),
 		conflicts:  counter("conflicts_total", "Fields that another manager had set to another value, by what was done about them.", "kind", "resolution"),
-		drift:      counter("drift_total", "Objects that others had changed or deleted.", "kind"),
+		drift:      counter("drift_total", "Objects that others had changed.", "kind"),
 		loops:      counter("apply_loops_total", "Objects that were let alone for a while, since somebody undid every apply of them.", "kind"),
 		validate:   histogram("validate_seconds", "Time to validate a spec.", stepBuckets, "kind"),
 		render:     histogram("render_seconds", "Time to render a chart.", stepBuckets, "kind"),
@@ -241,7 +241,7 @@ func (k *kindMetrics) did(a action, n int) { k.actions[a].Add(float64(n)) }
 // resolved counts n fields of other managers that were dealt with by r.
 func (k *kindMetrics) resolved(r resolution, n int) { k.solutions[r].Add(float64(n)) }
 
-// drifted counts n objects that others had changed or deleted.
+// drifted counts n objects that others had changed.
 func (k *kindMetrics) drifted(n int) { k.drift.Add(float64(n)) }
 
 // planned counts how long the steps of a plan took, as far as they were reached.

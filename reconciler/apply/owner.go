@@ -87,7 +87,7 @@ func (o Owner) relationTo(live client.Object) relation {
 		return foreign
 	case o.isLabelledOn(live):
 		return adoptable
-	case uid == "" && (live.GetAnnotations()[AdoptAnnotation] == o.GetName() || o.Kind.Policies.Adopt == kind.AdoptUnowned):
+	case live.GetAnnotations()[AdoptAnnotation] == o.GetName(), uid == "" && o.Kind.Policies.Adopt == kind.AdoptUnowned:
 		return adoptable
 	}
 	return foreign
