@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -207,6 +208,7 @@ func (s *status) applied(result apply.Result) {
 	for _, object := range result.Skipped {
 		parts = append(parts, object+" is left out, as the cluster does not know its kind")
 	}
+	slices.Sort(parts) // objects come in any order
 	s.set(conditionApplied, metav1.ConditionTrue, "ObjectsApplied", strings.Join(parts, "; "))
 }
 
