@@ -89,6 +89,9 @@ func (r *Reconciler) deliver(ctx context.Context, req Request, owner apply.Owner
 	status.live(result)
 	r.events.applied(owner.Unstructured, result)
 	r.metrics.of(req.GroupKind).applied(result)
+	if apply.IsKindNotInstalled(err) {
+		r.watches.recheck(ctx, apply.NewInventory(objects).GVKs())
+	}
 	if err = errors.Join(err, missing.err(owner)); err != nil {
 		return status.applyFailed(err)
 	}
@@ -183,10 +186,7 @@ func (r *Reconciler) watch(ctx context.Context, req Request, owner apply.Owner, 
 	for _, name := range owner.Kind.Observe {
 		gvks = append(gvks, observedKinds[name])
 	}
-	for _, e := range inventory {
-		gvks = append(gvks, e.GVK())
-	}
-	return r.watches.use(ctx, req, gvks)
+	return r.watches.use(ctx, req, append(gvks, inventory.GVKs()...))
 }
 
 // prune deletes the objects that the custom resource has and no longer wants. It comes after all others are applied, so that a

@@ -63,7 +63,8 @@ func (w watchesNothing) use(_ context.Context, _ Request, gvks []schema.GroupVer
 	return missing, nil
 }
 
-func (watchesNothing) drop(Request) {}
+func (watchesNothing) recheck(context.Context, []schema.GroupVersionKind) {}
+func (watchesNothing) drop(Request)                                       {}
 
 // uncached reads from the API server what the reconciler reads from the cache.
 type uncached struct{ client.Client }

@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -43,6 +44,8 @@ type watcher interface {
 	// use makes the changes of objects of gvks bring the custom resource req back, and no longer those of others. It returns
 	// those that the cluster does not know; their appearance brings req back, too.
 	use(ctx context.Context, req Request, gvks []schema.GroupVersionKind) (missing []schema.GroupVersionKind, err error)
+	// recheck says that the cluster seems to know some of gvks no more.
+	recheck(ctx context.Context, gvks []schema.GroupVersionKind)
 	// drop says that req is gone.
 	drop(req Request)
 }
@@ -170,6 +173,23 @@ func (w *watches) use(ctx context.Context, req Request, gvks []schema.GroupVersi
 	return missing, nil
 }
 
+// recheck implements watcher. The mapper never forgets a kind: only the API server knows that it was uninstalled.
+func (w *watches) recheck(ctx context.Context, gvks []schema.GroupVersionKind) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, gvk := range gvks {
+		if running := w.started[gvk]; running != nil && isGone(w.probe(ctx, gvk)) {
+			w.log.Info("Lost a kind", "watched", gvk.String())
+			w.end(ctx, w.objects, running)
+			delete(w.started, gvk)
+			w.missing[gvk] = true
+		}
+	}
+}
+
+// isGone tells whether err, a list's, says that there is no such kind.
+func isGone(err error) bool { return apierrors.IsNotFound(err) }
+
 // drop implements watcher.
 func (w *watches) drop(req Request) {
 	w.mu.Lock()
@@ -216,7 +236,9 @@ func (w *watches) begin(ctx context.Context, gvk schema.GroupVersionKind) (found
 	}
 	// A watch that may not list would be retried in the dark for ever, and every read of the cache would wait for it.
 	// Asking first turns that into an error that says what is missing.
-	if err := w.probe(ctx, gvk); err != nil {
+	if err := w.probe(ctx, gvk); isGone(err) {
+		return false, nil
+	} else if err != nil {
 		return false, err
 	}
 	object := apply.NewObject(w.client.Scheme(), gvk)
@@ -289,7 +311,7 @@ func (w *watches) lookForMissing(ctx context.Context) {
 		case <-time.After(missingPeriod):
 		}
 		for _, gvk := range w.wantedKinds() {
-			if _, err := w.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil {
+			if _, err := w.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil && !isGone(w.probe(ctx, gvk)) {
 				w.appeared(ctx, gvk)
 			}
 		}

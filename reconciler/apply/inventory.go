@@ -81,6 +81,15 @@ func (i Inventory) Without(other Inventory) Inventory {
 	})
 }
 
+// GVKs returns the kinds of the objects.
+func (i Inventory) GVKs() []schema.GroupVersionKind {
+	var out []schema.GroupVersionKind
+	for _, e := range i {
+		out = append(out, e.GVK())
+	}
+	return out
+}
+
 // Unstructured returns the inventory as it stands in the status.
 func (i Inventory) Unstructured() []any {
 	out := make([]any, 0, len(i))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -82,6 +83,15 @@ func Blocked(object string, finalizers []string) *Error {
 	return NewError(object, &blockedError{finalizers})
 }
 
+// IsKindNotInstalled tells whether err, one of Apply's, says so of an object.
+func IsKindNotInstalled(err error) bool {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return slices.ContainsFunc(joined.Unwrap(), IsKindNotInstalled)
+	}
+	failure, ok := errors.AsType[*Error](err)
+	return ok && failure.Reason == ReasonKindNotInstalled
+}
+
 // Error says why one object could not be applied or deleted.
 type Error struct {
 	// Object names it: "Deployment cache".
@@ -141,6 +151,8 @@ func reasonOfAnswer(err error) string {
 		return ReasonQuotaExceeded
 	case apierrors.IsInvalid(err) && immutable.MatchString(err.Error()):
 		return ReasonImmutable
+	case apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse): // the path, not the object
+		return ReasonKindNotInstalled
 	case reason == metav1.StatusReasonUnknown:
 		return ReasonApplyFailed
 	}

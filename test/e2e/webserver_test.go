@@ -81,6 +81,13 @@ func TestAnOptionalKindIsInstalledLater(t *testing.T) {
 	e.kubectl("delete", "httproute", "shop") // drift of the new kind is mended, too
 	e.eventually("httproute/shop", "{.spec.hostnames[0]}", "www.example.com")
 
+	// It goes, and comes again.
+	e.kubectl("delete", "-f", file)
+	e.eventuallyCondition(object, "Applied", Equal(leftOut))
+	e.kubectl("create", "-f", file)
+	e.eventually("httproute/shop", "{.spec.hostnames[0]}", "www.example.com")
+	e.eventuallyCondition(object, "Applied", Equal("True ObjectsApplied"))
+
 	e.applyWebServer("shop", "{replicas: 2}")
 	e.eventuallyGone("httproutes,ingresses")
 	e.kubectl("delete", object)
