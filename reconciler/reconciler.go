@@ -192,14 +192,20 @@ func (r *Reconciler) watch(ctx context.Context, req Request, owner apply.Owner, 
 // prune deletes the objects that the custom resource has and no longer wants. It comes after all others are applied, so that a
 // mistake never takes away more than it gives.
 func (r *Reconciler) prune(ctx context.Context, owner apply.Owner, status *status, wanted apply.Inventory) error {
-	pruned, left, err := r.applier.Prune(ctx, owner, status.inventory.Without(wanted))
-	r.events.pruned(owner.Unstructured, pruned)
-	r.metrics.of(owner.Kind.GroupKind()).did(actionPruned, len(pruned))
+	left, err := r.pruneAll(ctx, owner, status.inventory.Without(wanted))
 	status.inventory = wanted.Union(left)
 	if err == nil && !owner.NeedsFinalizer(status.inventory) {
 		err = r.writer.setFinalizer(ctx, owner.Unstructured, false)
 	}
 	return err
+}
+
+// pruneAll deletes the objects of entries, and tells of it. It returns those that are still there.
+func (r *Reconciler) pruneAll(ctx context.Context, owner apply.Owner, entries apply.Inventory) (left apply.Inventory, err error) {
+	pruned, left, err := r.applier.Prune(ctx, owner, entries)
+	r.events.pruned(owner.Unstructured, pruned)
+	r.metrics.of(owner.Kind.GroupKind()).did(actionPruned, len(pruned))
+	return left, err
 }
 
 // delete deletes what Kubernetes' garbage collector cannot, and lets the custom resource go. It needs neither the spec nor the
@@ -209,9 +215,7 @@ func (r *Reconciler) delete(ctx context.Context, req Request, owner apply.Owner,
 		return r.nameBlocked(ctx, req, owner, status)
 	}
 	if !owner.Orphans() {
-		pruned, left, err := r.applier.Prune(ctx, owner, status.inventory)
-		r.events.pruned(owner.Unstructured, pruned)
-		r.metrics.of(owner.Kind.GroupKind()).did(actionPruned, len(pruned))
+		left, err := r.pruneAll(ctx, owner, status.inventory)
 		status.inventory = left
 		if err != nil {
 			return status.deletionBlocked(err)

@@ -278,7 +278,7 @@ func isObserved(gvk schema.GroupVersionKind) bool {
 func ownerLabels(o client.Object) []string {
 	var out []string
 	for key, value := range o.GetLabels() {
-		if prefix, _, found := strings.Cut(key, "/"); found && !strings.HasSuffix(prefix, "kubernetes.io") {
+		if kind.MayBeOwnerLabel(key) {
 			out = append(out, key+"="+value)
 		}
 	}

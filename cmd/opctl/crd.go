@@ -28,11 +28,7 @@ func newGenerateCRDCommand() *cobra.Command {
 The spec is open: the API server stores any, and the operator reports what breaks the kind's schema in the condition Valid.`,
 		Example: "  opctl generate crd --kinds-dir ./my-kinds MyKind | kubectl apply --server-side -f -",
 		RunE: func(cmd *cobra.Command, names []string) error {
-			kinds, err := loadKinds(kindsDir)
-			if err != nil {
-				return err
-			}
-			kinds, err = kind.Select(kinds, names)
+			kinds, err := selectKinds(kindsDir, names)
 			if err != nil {
 				return err
 			}

@@ -71,6 +71,15 @@ func addKindsDirFlag(cmd *cobra.Command, dir *string) {
 	cmd.Flags().StringVar(dir, "kinds-dir", "", "folder with schemas/KIND and charts/CHART of kinds beside, or in place of, those that are built in")
 }
 
+// selectKinds returns those of the kinds that names ask for, as kind.Select reads them.
+func selectKinds(dir string, names []string) ([]*kind.Kind, error) {
+	kinds, err := loadKinds(dir)
+	if err != nil {
+		return nil, err
+	}
+	return kind.Select(kinds, names)
+}
+
 // loadKinds returns the built-in kinds and those in dir. One that does not load is an error, whether or not it is needed: who
 // names a folder works on it.
 func loadKinds(dir string) ([]*kind.Kind, error) {

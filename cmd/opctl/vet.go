@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/example/memcached-operator/reconciler/gate"
-	"github.com/example/memcached-operator/reconciler/kind"
 )
 
 func newVetCommand() *cobra.Command {
@@ -19,11 +18,7 @@ func newVetCommand() *cobra.Command {
 names, policies, templates, and each sample from validation to the status.`,
 		Example: "  opctl vet --kinds-dir ./my-kinds",
 		RunE: func(cmd *cobra.Command, names []string) error {
-			kinds, err := loadKinds(kindsDir)
-			if err != nil {
-				return err
-			}
-			kinds, err = kind.Select(kinds, names)
+			kinds, err := selectKinds(kindsDir, names)
 			if err != nil {
 				return err
 			}

@@ -152,13 +152,15 @@ func (a *Applier) update(ctx context.Context, w *wish, live client.Object, resul
 		return &notOursError{live}
 	}
 	known := a.recall(w)
-	if known.digest == w.digest && known.isNews(live) == nothing {
-		result.unchanged(live, known)
-		return known.err()
-	}
-	if known.digest == w.digest && known.isNews(live) == outdated {
-		result.Behind++
-		return known.err()
+	if known.digest == w.digest {
+		switch known.isNews(live) {
+		case nothing:
+			result.unchanged(live, known)
+			return known.err()
+		case outdated:
+			result.Behind++
+			return known.err()
+		}
 	}
 	content, err := a.unstructured(live)
 	if err != nil {

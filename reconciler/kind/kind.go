@@ -81,6 +81,12 @@ func (k *Kind) OwnerLabel() string {
 	return k.Names.Group + "/" + k.Names.Singular
 }
 
+// MayBeOwnerLabel tells whether key has the form of an owner label. Whether it is one is not always known: kinds come and go.
+func MayBeOwnerLabel(key string) bool {
+	group, _, found := strings.Cut(key, "/")
+	return found && !strings.HasSuffix(group, "kubernetes.io")
+}
+
 // Describe names an object for people: "Deployment cache".
 func Describe(o *unstructured.Unstructured) string {
 	return o.GetKind() + " " + o.GetName()

@@ -2,7 +2,6 @@ package observe
 
 import (
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -98,8 +97,7 @@ func stripMeta(m *metav1.ObjectMeta) metav1.ObjectMeta {
 func ownLabels(labels map[string]string) map[string]string {
 	out := map[string]string{}
 	for key, value := range labels {
-		prefix, _, found := strings.Cut(key, "/")
-		if found && !strings.HasSuffix(prefix, "kubernetes.io") || key == appsv1.DefaultDeploymentUniqueLabelKey {
+		if kind.MayBeOwnerLabel(key) || key == appsv1.DefaultDeploymentUniqueLabelKey {
 			out[key] = value
 		}
 	}

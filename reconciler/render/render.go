@@ -4,8 +4,6 @@ package render
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,7 +14,6 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/example/memcached-operator/reconciler/kind"
@@ -37,8 +34,6 @@ type Target struct {
 type Manifest struct {
 	// Objects are complete but for their owner, in the order in which to apply them. They are not to be changed.
 	Objects []*unstructured.Unstructured
-	// Digest identifies the objects: 64 hexadecimal digits.
-	Digest string
 }
 
 // Render renders the kind's chart for one custom resource. Every object gets the target's namespace, unless the kind may place
@@ -86,15 +81,6 @@ func Render(k *kind.Kind, values kind.Values, target Target) (*Manifest, error) 
 	if err := distinct(manifest.Objects); err != nil {
 		return nil, fmt.Errorf("checking what chart %s rendered: %w", k.Chart.Name(), err)
 	}
-	digest := sha256.New()
-	for _, o := range manifest.Objects {
-		data, err := json.Marshal(o.Object)
-		if err != nil {
-			return nil, fmt.Errorf("encoding %s: %w", kind.Describe(o), err)
-		}
-		digest.Write(data)
-	}
-	manifest.Digest = hex.EncodeToString(digest.Sum(nil))
 	return manifest, nil
 }
 
