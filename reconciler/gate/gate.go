@@ -9,14 +9,19 @@ import (
 	"slices"
 
 	"github.com/example/memcached-operator/reconciler/kind"
+	"github.com/example/memcached-operator/reconciler/schema"
 )
 
 // Check returns everything for which k is not to be served, one line each, with file and line where they are known; nil if
 // there is nothing.
 func Check(k *kind.Kind) error {
 	problems := slices.Concat(names(k), definitions(k), templates(k))
+	root, err := schema.Of(k)
+	if err != nil {
+		problems = append(problems, err)
+	}
 	if len(problems) == 0 { // a sample is of no use before
-		problems = samples(k)
+		problems = samples(k, root)
 	}
 	return errors.Join(problems...)
 }

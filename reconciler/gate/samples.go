@@ -11,6 +11,7 @@ import (
 	"github.com/example/memcached-operator/reconciler/kind"
 	"github.com/example/memcached-operator/reconciler/observe"
 	"github.com/example/memcached-operator/reconciler/plan"
+	structural "github.com/example/memcached-operator/reconciler/schema"
 	"github.com/example/memcached-operator/reconciler/validate"
 )
 
@@ -21,12 +22,12 @@ const kubeVersion = "v1.36.0"
 var ownStatus = []string{"conditions", "observedGeneration", "inventory", "lastHandledReconcileAt"}
 
 // samples takes each sample the whole way from validation to the report.
-func samples(k *kind.Kind) (problems []error) {
+func samples(k *kind.Kind, root *structural.Props) (problems []error) {
 	rendered := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(k.Samples)) {
 		kinds, err := renderTwice(k, name)
 		if err == nil {
-			err = report(k, name)
+			err = report(k, root, name)
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("schemas/%s: sample %s: %w", k.Folder, name, err))
@@ -63,12 +64,15 @@ func renderTwice(k *kind.Kind, name string) ([]schema.GroupKind, error) {
 }
 
 // report computes the status of a sample from each of the observations.
-func report(k *kind.Kind, name string) error {
+func report(k *kind.Kind, root *structural.Props, name string) error {
 	sample := plan.Sample(k, name, "default")
 	for _, o := range observations {
 		status, err := observe.Report(k, sample.GetNamespace(), name, o.observed)
 		if err == nil {
 			err = reserved(status)
+		}
+		if err == nil {
+			err = declared(root, status)
 		}
 		if err == nil {
 			err = validate.Status(k, sample, status)

@@ -97,7 +97,7 @@ func TestInvalidSpecsNameFieldValueAndBound(t *testing.T) {
 		`{"image": {"repository": "not an image"}}`:      `spec.image.repository: invalid value "not an image": must be an image name without tag and digest, such as docker.io/library/memcached`,
 		`{"image": {"tag": "{{ .Values }}"}}`:            `spec.image.tag: invalid value "{{ .Values }}": must be an image tag, such as 1.6.45`,
 		`{"image": {"digest": "sha256:12"}}`:             `spec.image.digest: invalid value "sha256:12": must be an image digest: sha256: and 64 hexadecimal digits`,
-		`{"image": {"pullSecrets": [{"name": 3}]}}`:      `spec.image.pullSecrets[0].name: invalid value 3: must be the name of a Secret`,
+		`{"image": {"pullSecrets": [{"name": 3}]}}`:      `spec.image.pullSecrets[0].name: invalid value 3: must be the name of an object: at most 253 lower-case letters, digits, '-' and '.', with a letter or digit at both ends`,
 		`{"image": {"pullSecrets": [{}]}}`:               `spec.image.pullSecrets[0].name: field is required but not present`,
 		`{"image": "memcached:1.6"}`:                     `spec.image: invalid value "memcached:1.6": must be of type struct`,
 		`{"resources": {"limits": {"memory": "lots"}}}`:  `spec.resources.limits.memory: invalid value "lots": must be an amount of memory in whole bytes, Ki, Mi, Gi or Ti, such as 256Mi or 1Gi`,

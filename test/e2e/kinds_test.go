@@ -282,6 +282,7 @@ kind.#Kind & {
 	apiVersion: "load.example.com/v1"
 	kind:       "Note"
 	spec: text: *"" | string
+	status?: {objects?: int, ...}
 }
 
 #Values: {

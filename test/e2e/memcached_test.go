@@ -122,19 +122,25 @@ func TestInvalidSpecs(t *testing.T) {
 		`{size: 1001}`:                              `spec.size in body should be less than or equal to 1000`,
 		`{size: "three"}`:                           `spec.size: Invalid value: "string": spec.size in body must be of type integer`,
 		`{siez: 3}`:                                 `unknown field "spec.siez"`,
-		`{image: {repository: "not an image"}}`:     `spec.image.repository in body should match`,
-		`{image: {tag: "a b"}}`:                     `spec.image.tag in body should match`,
+		`{image: {repository: "not an image"}}`:     `spec.image.repository: Invalid value: "not an image": must be an image name without tag and digest`,
+		`{image: {tag: "a b"}}`:                     `spec.image.tag: Invalid value: "a b": must be an image tag, such as 1.6.45`,
 		`{resources: {limits: {memory: 64Mi}}}`:     `memory must be at least 120Mi`,
-		`{resources: {limits: {memory: plenty}}}`:   `spec.resources.limits.memory in body should match`,
+		`{resources: {limits: {memory: plenty}}}`:   `spec.resources.limits.memory: Invalid value: "plenty": must be an amount of memory`,
 		`{image: {pullPolicy: Sometimes}}`:          `spec.image.pullPolicy: Unsupported value: "Sometimes"`,
-		`{image: {pullSecrets: [{name: "A B"}]}}`:   `spec.image.pullSecrets[0].name in body should match`,
-		`{image: {digest: "sha256:abc"}, size: -3}`: `spec.image.digest in body should match`,
+		`{image: {pullSecrets: [{name: "A B"}]}}`:   `spec.image.pullSecrets[0].name: Invalid value: "A B": must be the name of an object`,
+		`{image: {digest: "sha256:abc"}, size: -3}`: `spec.image.digest: Invalid value: "sha256:abc": must be an image digest`,
 	} {
 		e.Expect(e.apply("cache", spec)).To(MatchError(ContainSubstring(want)), spec)
 	}
 	e.Expect(e.apply("1cache", "{size: 1}")).To(MatchError(ContainSubstring("metadata.name must start with a lower-case letter")))
 
-	// What the API server lets through is reported, and what runs stays untouched.
+	// What an older definition in the cluster lets through is reported, and what runs stays untouched.
+	e.kubectl("patch", "crd", "memcacheds.cache.example.com", "--type", "json", "-p", `[{"op": "remove", "path":
+		"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/resources/properties/limits/properties/cpu/x-kubernetes-validations"}]`)
+	e.Eventually(func() error {
+		_, err := e.try("patch", "memcached", "cache", "--dry-run=server", "--type", "merge", "-p", `{"spec":{"resources":{"limits":{"cpu":5000}}}}`)
+		return err
+	}, soon).Should(Succeed())
 	e.kubectl("patch", "memcached", "cache", "--type", "merge", "-p", `{"spec":{"size":4,"resources":{"limits":{"cpu":5000}}}}`)
 	e.eventuallyCondition("cache", "Valid", Equal("False InvalidSpec spec.resources.limits.cpu: invalid value 5000: must be an amount of CPU, such as 250m, 0.5 or 2"))
 	e.eventuallyCondition("cache", "Stalled", HavePrefix("True InvalidSpec"))
