@@ -2,29 +2,106 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
+	"github.com/fatih/color"
 	"github.com/spf13/cobra"
 
 	"github.com/example/memcached-operator/version"
 )
 
 func main() {
-	if err := newCommand().Execute(); err != nil {
-		fmt.Fprintln(os.Stderr, "Error:", err)
-		os.Exit(1)
+	os.Exit(run(newCommand()))
+}
+
+// findings are the error of a command that did its work and found something wrong or different; any other error says that it could
+// not do its work. A findings without an error says that the command itself has told all.
+type findings struct{ error }
+
+// Unwrap returns the cause.
+func (f findings) Unwrap() error { return f.error }
+
+// run executes the command line, tells what went wrong, and returns the exit code that the root's help speaks of.
+func run(root *cobra.Command) int {
+	started := false
+	markStart(root, &started)
+	cmd, err := root.ExecuteC()
+	if err == nil {
+		return 0
+	}
+	found, isFindings := errors.AsType[findings](err)
+	if !isFindings || found.error != nil {
+		red := paint(os.Stderr, color.FgRed)
+		for _, each := range apart(err) {
+			fmt.Fprintln(os.Stderr, red("Error:"), each)
+		}
+	}
+	if !started {
+		fmt.Fprintf(os.Stderr, "See '%s --help'.\n", cmd.CommandPath())
+	}
+	if isFindings {
+		return 1
+	}
+	return 2
+}
+
+// apart returns the errors that were joined to err, else err.
+func apart(err error) []error {
+	joined, isJoined := err.(interface{ Unwrap() []error })
+	if !isJoined {
+		return []error{err}
+	}
+	var all []error
+	for _, each := range joined.Unwrap() {
+		all = append(all, apart(each)...)
+	}
+	return all
+}
+
+// markStart lets started tell whether the work of a command below parent began: an error before that is one of usage.
+func markStart(parent *cobra.Command, started *bool) {
+	for _, cmd := range parent.Commands() {
+		markStart(cmd, started)
+		work := cmd.RunE
+		if work == nil { // It groups other commands. By itself cobra shows the help and is content, whatever it was asked for.
+			cmd.Args = cobra.NoArgs
+			work = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			*started = true
+			return work(cmd, args)
+		}
 	}
 }
 
 func newCommand() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "opctl",
-		Short:         "Look at custom resources as the operator does",
+		Use:   "opctl",
+		Short: "Look at custom resources as the operator does",
+		Long: `Look at custom resources, and at the kinds that define them, as the operator does.
+
+opctl holds the operator's own code and kinds. With --kinds-dir it reads more of them from a folder.
+
+Exit codes:
+  0  all is well
+  1  what was looked at is wrong or differs: an invalid custom resource, a kind that fails its test
+  2  opctl could not do its work: an unknown flag, a file that is missing or cannot be read, no cluster`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newVetCommand(), newRenderCommand(), newGenerateCommand(), &cobra.Command{
+	root.AddCommand(
+		newVetCommand(),
+		newRenderCommand(),
+		newGenerateCommand(),
+		newVersionCommand(),
+	)
+	return root
+}
+
+func newVersionCommand() *cobra.Command {
+	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
@@ -32,6 +109,5 @@ func newCommand() *cobra.Command {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), version.String())
 			return err
 		},
-	})
-	return root
+	}
 }

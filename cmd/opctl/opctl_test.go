@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
 	"flag"
+	"os/exec"
+	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -14,5 +17,19 @@ func TestMain(m *testing.M) {
 }
 
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata/script", RequireExplicitExec: true, UpdateScripts: *update})
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script", RequireExplicitExec: true, UpdateScripts: *update,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+	})
+}
+
+// exits is the script command "exits CODE PROGRAM ARGUMENT…": exec for a program that ends with that code.
+func exits(script *testscript.TestScript, _ bool, args []string) {
+	got := 0
+	if exit, failed := errors.AsType[*exec.ExitError](script.Exec(args[1], args[2:]...)); failed {
+		got = exit.ExitCode()
+	}
+	if strconv.Itoa(got) != args[0] {
+		script.Fatalf("exits with %d", got)
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/example/memcached-operator/reconciler/kind"
 	"github.com/example/memcached-operator/reconciler/plan"
 	"github.com/example/memcached-operator/reconciler/render"
+	"github.com/example/memcached-operator/reconciler/validate"
 )
 
 // place is where custom resources that do not say otherwise are rendered for.
@@ -58,10 +59,17 @@ What comes from the cluster is left out: the owner references and the digest ann
 		panic(err) // the flag is defined above
 	}
 	addKindsDirFlag(cmd, &kindsDir)
-	cmd.Flags().StringVarP(&where.namespace, "namespace", "n", where.namespace, "namespace of custom resources that name none")
-	cmd.Flags().StringVar(&where.kubeVersion, "kube-version", where.kubeVersion, "Kubernetes version that charts see")
+	addPlaceFlags(cmd, &where)
 	return cmd
 }
+
+func addPlaceFlags(cmd *cobra.Command, where *place) {
+	cmd.Flags().StringVarP(&where.namespace, "namespace", "n", where.namespace, "namespace of custom resources that name none")
+	cmd.Flags().StringVar(&where.kubeVersion, "kube-version", where.kubeVersion, "Kubernetes version that charts see")
+}
+
+// fileExtensions are those of files that may hold custom resources.
+var fileExtensions = []string{"yaml", "yml", "json"}
 
 func addFilesFlag(cmd *cobra.Command, files *[]string) {
 	cmd.Flags().StringArrayVarP(files, "filename", "f", nil, "file with custom resources, - for standard input; may be repeated")
@@ -116,15 +124,18 @@ func renderFiles(kinds []*kind.Kind, stdin io.Reader, files []string, where plac
 func renderOne(kinds []*kind.Kind, cr *unstructured.Unstructured, where place) (*kind.Kind, *render.Manifest, error) {
 	k := kind.Find(kinds, cr.GroupVersionKind())
 	if k == nil {
-		return nil, nil, fmt.Errorf("no such kind in %q: known are %s", cr.GetAPIVersion(), kind.List(kinds))
+		return nil, nil, findings{fmt.Errorf("no such kind in %q: known are %s", cr.GetAPIVersion(), kind.List(kinds))}
 	}
 	switch {
 	case k.Scope == kind.ScopeCluster && cr.GetNamespace() != "":
-		return nil, nil, fmt.Errorf("is in namespace %q, but its kind has the scope Cluster", cr.GetNamespace())
+		return nil, nil, findings{fmt.Errorf("is in namespace %q, but its kind has the scope Cluster", cr.GetNamespace())}
 	case k.Scope == kind.ScopeNamespaced && cr.GetNamespace() == "":
 		cr.SetNamespace(where.namespace)
 	}
 	manifest, _, err := plan.Make(k, cr, where.kubeVersion)
+	if validate.IsInvalid(err) {
+		err = findings{err}
+	}
 	return k, manifest, err
 }
 

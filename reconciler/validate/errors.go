@@ -112,7 +112,7 @@ func locate(input map[string]any, selectors []string, root int) (path string, va
 		if key, err := strconv.Unquote(s); err == nil {
 			s = key
 		}
-		path = fieldPath(path, s)
+		path = FieldPath(path, s)
 		m, _ := value.(map[string]any)
 		value = m[s]
 	}
@@ -122,8 +122,8 @@ func locate(input map[string]any, selectors []string, root int) (path string, va
 // plainKey is a field's name that can be told from the path around it.
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9_/-]+$`)
 
-// fieldPath returns the path of a field of the struct at path: spec.size, or metadata.labels["app.kubernetes.io/name"].
-func fieldPath(path, key string) string {
+// FieldPath returns the path of a field of the struct at path: spec.size, or metadata.labels["app.kubernetes.io/name"].
+func FieldPath(path, key string) string {
 	key = kind.Shorten(key, maxValue)
 	switch {
 	case !plainKey.MatchString(key):

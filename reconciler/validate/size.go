@@ -90,9 +90,9 @@ func (s *sizer) path(i int) string {
 	n := s.nodes[i]
 	switch {
 	case n.parent < 0:
-		return fieldPath("", n.key)
+		return FieldPath("", n.key)
 	case n.isEntry:
 		return s.path(n.parent) + "[" + n.key + "]"
 	}
-	return fieldPath(s.path(n.parent), n.key)
+	return FieldPath(s.path(n.parent), n.key)
 }
