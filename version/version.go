@@ -2,6 +2,7 @@
 package version
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -20,8 +21,18 @@ var (
 	Commit  = ""
 )
 
-// String returns the version, the commit and the Go version: "v0.1.0 (3f2a1bc, go1.26.8)".
-func String() string {
+// Info is what tells this build from others.
+type Info struct {
+	Version string `json:"version"`
+	// Commit is empty if it is not known.
+	Commit    string `json:"commit"`
+	GoVersion string `json:"goVersion"`
+	// Platform is the operating system and the processor: linux/amd64.
+	Platform string `json:"platform"`
+}
+
+// Get returns the Info of the running program.
+func Get() Info {
 	commit := Commit
 	if info, ok := debug.ReadBuildInfo(); ok && commit == "" {
 		for _, s := range info.Settings {
@@ -30,8 +41,11 @@ func String() string {
 			}
 		}
 	}
-	if commit == "" {
-		commit = "unknown commit"
-	}
-	return fmt.Sprintf("%s (%s, %s)", Version, commit, runtime.Version())
+	return Info{Version: Version, Commit: commit, GoVersion: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+}
+
+// String returns the version, the commit and the Go version: "v0.1.0 (3f2a1bc, go1.26.8)".
+func String() string {
+	info := Get()
+	return fmt.Sprintf("%s (%s, %s)", info.Version, cmp.Or(info.Commit, "unknown commit"), info.GoVersion)
 }
