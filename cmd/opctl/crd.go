@@ -18,7 +18,8 @@ func newGenerateCRDCommand() *cobra.Command {
 		Long: `Print the CustomResourceDefinitions of the named kinds, KIND or PLURAL.GROUP; of all without a name.
 
 They follow from the kinds' schemas: the API server refuses what breaks them, and fills in the defaults.`,
-		Example: "  opctl generate crd --kinds-dir ./my-kinds MyKind | kubectl apply --server-side -f -",
+		Example:           "  opctl generate crd --kinds-dir ./my-kinds MyKind | kubectl apply --server-side -f -",
+		ValidArgsFunction: completeKinds,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			kinds, err := selectKinds(kindsDir, names)
 			if err != nil {

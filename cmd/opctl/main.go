@@ -5,13 +5,47 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/fatih/color"
 	"github.com/spf13/cobra"
 )
 
 func main() {
-	os.Exit(run(newCommand()))
+	os.Exit(run(commandFor(strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe"))))
+}
+
+// The names by which kubectl knows this program: as its command "operator", and as that command's completion.
+const (
+	pluginName         = "kubectl-operator"
+	pluginCompleteName = "kubectl_complete-operator"
+)
+
+// commandFor returns the command line for a program that was called by its name. As a plugin of kubectl it speaks of itself as
+// "kubectl operator".
+func commandFor(program string) *cobra.Command {
+	root := newCommand()
+	if program == pluginName || program == pluginCompleteName {
+		root.Use = pluginName
+		callIt(root, "kubectl operator")
+	}
+	if program == pluginCompleteName {
+		root.SetArgs(append([]string{cobra.ShellCompRequestCmd}, os.Args[1:]...))
+	}
+	return root
+}
+
+// callIt lets the help of cmd and of what is below it call the program by another name.
+func callIt(cmd *cobra.Command, name string) {
+	if !cmd.HasParent() {
+		cmd.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: name}
+	}
+	cmd.Long = strings.ReplaceAll(cmd.Long, "opctl", name)
+	cmd.Example = strings.ReplaceAll(cmd.Example, "opctl", name)
+	for _, c := range cmd.Commands() {
+		callIt(c, name)
+	}
 }
 
 // findings are the error of a command that did its work and found something wrong or different; any other error says that it could

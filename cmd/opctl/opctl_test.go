@@ -13,7 +13,7 @@ import (
 var update = flag.Bool("update", false, "write the files that scripts compare with")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"opctl": main})
+	testscript.Main(m, map[string]func(){"opctl": main, pluginName: main, pluginCompleteName: main})
 }
 
 func TestScripts(t *testing.T) {

@@ -45,6 +45,7 @@ The rights follow from what the kinds' samples render, so that these should turn
 resources in files count as further samples.`,
 		Example: `  opctl generate rbac
   opctl generate rbac --kinds-dir ./my-kinds MyKind --name my-kind --service-account NAMESPACE/NAME | kubectl apply -f -`,
+		ValidArgsFunction: completeKinds,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return generateRBAC(cmd, names, o)
 		},

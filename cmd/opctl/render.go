@@ -53,7 +53,8 @@ own tools can be used on the chart. They are those of one custom resource.`,
 
   # Helm's view of the chart
   helm template NAME charts/memcached -f <(opctl render --show-values -f config/samples/cache_v1alpha1_memcached.yaml)`,
-		Args: cobra.NoArgs,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			kinds, err := loadKinds(o.kindsDir)
 			if err != nil {
@@ -125,15 +126,18 @@ func addPlaceFlags(cmd *cobra.Command, where *place) {
 	cmd.Flags().StringVar(&where.kubeVersion, "kube-version", where.kubeVersion, "Kubernetes version that charts see")
 }
 
-// fileExtensions are those of files that may hold custom resources.
-var fileExtensions = []string{"yaml", "yml", "json"}
-
 func addFilesFlag(cmd *cobra.Command, files *[]string) {
 	cmd.Flags().StringArrayVarP(files, "filename", "f", nil, "file with custom resources, - for standard input; may be repeated")
+	if err := cmd.MarkFlagFilename("filename", fileExtensions...); err != nil {
+		panic(err) // the flag is defined above
+	}
 }
 
 func addKindsDirFlag(cmd *cobra.Command, dir *string) {
 	cmd.Flags().StringVar(dir, "kinds-dir", "", "folder with schemas/KIND and charts/CHART of kinds beside, or in place of, those that are built in")
+	if err := cmd.MarkFlagDirname("kinds-dir"); err != nil {
+		panic(err) // the flag is defined above
+	}
 }
 
 // selectKinds returns those of the kinds that names ask for, as kind.Select reads them.

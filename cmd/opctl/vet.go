@@ -51,9 +51,16 @@ A FILE holds YAML or JSON documents, and may be - for standard input, or a folde
 *.json are looked at, not those in folders below. All problems of all files are printed, with their lines, to standard error; a
 line for each custom resource that is valid to standard output. With -o json or yaml a list of the problems is printed to
 standard output.`,
-		Example: `  opctl vet my-resource.yaml
-  opctl vet --kinds-dir ./my-kinds deploy/ more/cache.yaml
-  kustomize build deploy | opctl vet -
+		Example: `  # All custom resources in a file and in a folder
+  opctl vet my-resource.yaml deploy/
+
+  # Of a kind that is being worked on
+  opctl vet --kinds-dir ./my-kinds my-resource.yaml
+
+  # What another program makes
+  kubectl kustomize deploy | opctl vet -
+
+  # In a script
   opctl vet -o json deploy/ | jq -r '.[] | "\(.file):\(.line): \(.message)"'`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -61,9 +68,7 @@ standard output.`,
 			}
 			return nil
 		},
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return fileExtensions, cobra.ShellCompDirectiveFilterFileExt
-		},
+		ValidArgsFunction: completeFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return vet(cmd, args, o)
 		},
