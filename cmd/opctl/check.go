@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -73,15 +74,65 @@ func check(kinds []*kind.Kind, object map[string]any, where place) faults {
 	cr.SetGroupVersionKind(k.GVK())
 	cr.SetName(meta.Name)
 	cr.SetNamespace(meta.Namespace)
-	_, _, err := plan.Make(k, cr, where.kubeVersion)
-	if invalid, ok := errors.AsType[*validate.InvalidError](err); ok {
-		for _, f := range invalid.Fields {
-			found.put(fault{FieldError: f, atKey: strings.HasPrefix(f.Message, isUnknown)})
-		}
-	} else if err != nil {
-		found.add("", "%v", err)
-	}
+	checkSpec(k, cr, where, &found)
 	return found
+}
+
+// checkSpec tells what the operator would say of cr. CUE speaks of unknown fields only once all values are right, and of missing
+// ones last; so the fields that are wrong are left out, and the rest is looked at again.
+func checkSpec(k *kind.Kind, cr *unstructured.Unstructured, where place, found *faults) {
+	_, _, err := plan.Make(k, cr, where.kubeVersion)
+	invalid, isInvalid := errors.AsType[*validate.InvalidError](err)
+	if !isInvalid {
+		if err != nil {
+			found.add("", "%v", err)
+		}
+		return
+	}
+	for _, f := range invalid.Fields {
+		found.put(fault{FieldError: f, atKey: isAbout(f, isUnknown)})
+	}
+	rest := cr.DeepCopy()
+	for isInvalid && remove(rest, invalid.Fields) {
+		_, err = validate.Spec(k, rest.GetName(), rest.Object["spec"])
+		if invalid, isInvalid = errors.AsType[*validate.InvalidError](err); !isInvalid {
+			return
+		}
+		for _, f := range invalid.Fields {
+			// Other messages may come from what was left out.
+			if isAbout(f, isUnknown) || isAbout(f, isMissing) {
+				found.put(fault{FieldError: f, atKey: isAbout(f, isUnknown)})
+			}
+		}
+	}
+}
+
+func isAbout(f validate.FieldError, what string) bool { return strings.HasPrefix(f.Message, what) }
+
+// remove removes fields of the spec, and tells whether there were any. Entries of lists stay, lest others get their paths.
+func remove(cr *unstructured.Unstructured, fields []validate.FieldError) (removed bool) {
+	for _, f := range fields {
+		path := steps(f.Path)
+		var parent any = cr.Object
+		for _, step := range path[:len(path)-1] {
+			switch p := parent.(type) {
+			case map[string]any:
+				parent = p[step]
+			case []any:
+				if i, err := strconv.Atoi(step); err == nil && i < len(p) {
+					parent = p[i]
+				}
+			}
+		}
+		last := path[len(path)-1]
+		if m, isStruct := parent.(map[string]any); isStruct && path[0] == "spec" {
+			if _, isSet := m[last]; isSet {
+				delete(m, last)
+				removed = true
+			}
+		}
+	}
+	return removed
 }
 
 // kindOf returns the kind that serves object, or nil and says why there is none.

@@ -168,6 +168,7 @@ func (d document) unreadable(file string, err error) error {
 		if strings.HasPrefix(message, "did not find expected") {
 			line++ // The library counts from 0 what its parser finds, and from 1 what its scanner does.
 		}
+		line = min(line, d.first+len(d.lines)-1)
 	}
 	return fmt.Errorf("%s:%d: %s", file, line, strings.TrimPrefix(message, "yaml: "))
 }

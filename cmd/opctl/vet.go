@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/fatih/color"
 	"github.com/spf13/cobra"
@@ -175,11 +176,11 @@ func (v *vetter) object(file string, s source) error {
 	case v.format != formatText:
 		return nil
 	case len(found) == 0:
-		_, err := fmt.Fprintf(v.out, "%s: %s is valid\n", file, about.object())
+		_, err := fmt.Fprintf(v.out, "%s: %s is valid\n", file, harmless(about.object()))
 		return err
 	}
 	for _, p := range found {
-		if _, err := fmt.Fprintf(v.err, "%s\n%s", p, s.excerpt(p, v.caret)); err != nil {
+		if _, err := fmt.Fprintf(v.err, "%s\n%s", harmless(p.String()), s.excerpt(p, v.caret)); err != nil {
 			return err
 		}
 	}
@@ -202,7 +203,10 @@ func (p problem) object() string { return strings.TrimSpace(p.Kind + " " + p.Nam
 
 // excerpt returns the line in which p is, and a caret below the place.
 func (d document) excerpt(p problem, caret func(...any) string) string {
-	const most = 120 // characters of a line; JSON may all be in one
+	const most = 120                    // characters of a line; JSON may all be in one
+	if p.Line-d.first >= len(d.lines) { // YAML has rarer ends of lines than editors
+		return ""
+	}
 	line := []rune(d.lines[p.Line-d.first])
 	column := min(p.Column-1, len(line))
 	start := 0
@@ -217,7 +221,17 @@ func (d document) excerpt(p problem, caret func(...any) string) string {
 		}
 		return ' '
 	}, string(line[:column-start]))
-	return fmt.Sprintf("%6d | %s\n%6s | %s%s\n", p.Line, string(line), "", indent, caret("^"))
+	return fmt.Sprintf("%6d | %s\n%6s | %s%s\n", p.Line, harmless(string(line)), "", indent, caret("^"))
+}
+
+// harmless returns text without what would make a terminal do more than show it.
+func harmless(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
 }
 
 // count returns "1 problem" or "2 problems".
