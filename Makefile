@@ -94,7 +94,8 @@ check: generate manifests fmt vet lint test ## Do all that CI does, and fail if 
 
 .PHONY: generate
 generate: ## Refresh the rendered snapshots and what opctl's tests compare with.
-	go test ./test/snapshots ./cmd/opctl -update
+	go run ./cmd/opctl test --kinds-dir . --update --runs 1
+	go test ./cmd/opctl -update
 
 .PHONY: manifests
 manifests: | bin ## Refresh config/rbac/role.yaml from what the kinds' charts render.

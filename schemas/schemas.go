@@ -3,7 +3,7 @@ package schemas
 
 import "embed"
 
-// FS holds <kind>/*.cue and kind/*.cue. The folder above it is the root of the CUE module that their imports name.
+// FS holds <kind>/*.cue and kind/*.cue, but not <kind>/testdata. The folder above it is the root of the CUE module that their imports name.
 //
 //go:embed */*.cue
 var FS embed.FS

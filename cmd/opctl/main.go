@@ -126,6 +126,7 @@ Exit codes:
 	root.AddCommand(
 		newVetCommand(),
 		newRenderCommand(),
+		newTestCommand(),
 		newGenerateCommand(),
 		newVersionCommand(),
 	)

@@ -23,7 +23,7 @@ type place struct {
 	namespace, kubeVersion string
 }
 
-var defaultPlace = place{namespace: "default", kubeVersion: "v1.36.0"}
+var defaultPlace = place{namespace: plan.SampleNamespace, kubeVersion: plan.SampleKubeVersion}
 
 type renderOptions struct {
 	kindsDir   string

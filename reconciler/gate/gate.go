@@ -17,7 +17,9 @@ import (
 func Check(k *kind.Kind) error {
 	problems := slices.Concat(names(k), definitions(k), templates(k))
 	root, err := schema.Of(k)
-	if err != nil {
+	if all, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // what errors.Join made
+		problems = append(problems, all.Unwrap()...)
+	} else if err != nil {
 		problems = append(problems, err)
 	}
 	if len(problems) == 0 { // a sample is of no use before

@@ -15,9 +15,6 @@ import (
 	"github.com/example/memcached-operator/reconciler/validate"
 )
 
-// kubeVersion is the one that samples are rendered for.
-const kubeVersion = "v1.36.0"
-
 // ownStatus are the fields of the status that the operator writes for every kind.
 var ownStatus = []string{"conditions", "observedGeneration", "inventory", "lastHandledReconcileAt"}
 
@@ -44,12 +41,12 @@ func samples(k *kind.Kind, root *structural.Props) (problems []error) {
 
 // renderTwice plans a sample twice, the second time strictly, and returns the kinds of its objects.
 func renderTwice(k *kind.Kind, name string) ([]schema.GroupKind, error) {
-	sample := plan.Sample(k, name, "default")
-	loose, _, err := plan.Make(k, sample, kubeVersion)
+	sample := plan.Sample(k, name, plan.SampleNamespace)
+	loose, _, err := plan.Make(k, sample, plan.SampleKubeVersion)
 	if err != nil {
 		return nil, err
 	}
-	strict, _, err := plan.MakeStrict(k, sample, kubeVersion)
+	strict, _, err := plan.MakeStrict(k, sample, plan.SampleKubeVersion)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +62,7 @@ func renderTwice(k *kind.Kind, name string) ([]schema.GroupKind, error) {
 
 // report computes the status of a sample from each of the observations.
 func report(k *kind.Kind, root *structural.Props, name string) error {
-	sample := plan.Sample(k, name, "default")
+	sample := plan.Sample(k, name, plan.SampleNamespace)
 	for _, o := range observations {
 		status, err := observe.Report(k, sample.GetNamespace(), name, o.observed)
 		if err == nil {

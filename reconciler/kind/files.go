@@ -84,8 +84,8 @@ func isScratch(name string) bool {
 		strings.HasSuffix(name, ".swp") || strings.HasSuffix(name, ".tmp") || strings.HasSuffix(name, ".orig")
 }
 
-// isDefinition tells whether a file of a kind's schema folder says what the kind is. CUE's tests and commands do not, and what
-// starts with an underscore is nothing to CUE.
+// isDefinition tells whether a file of a kind's schema folder says what the kind is. Folders in it, such as testdata, and CUE's
+// tests and commands do not, and what starts with an underscore is nothing to CUE.
 func isDefinition(name string) bool {
 	return path.Ext(name) == ".cue" && !strings.Contains(name, "/") && !strings.HasPrefix(name, "_") &&
 		!strings.HasSuffix(name, "_test.cue") && !strings.HasSuffix(name, "_tool.cue")

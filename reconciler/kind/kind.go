@@ -57,6 +57,14 @@ type Kind struct {
 // Values are what a chart sees as .Values: JSON's types, whole numbers as int64.
 type Values map[string]any
 
+// WithChart returns k with another chart, to try that out. The digest remains.
+func (k *Kind) WithChart(c *chart.Chart) *Kind {
+	return &Kind{
+		Folder: k.Folder, Names: k.Names, Scope: k.Scope, Columns: k.Columns, Scale: k.Scale, Observe: k.Observe,
+		Policies: k.Policies, Samples: k.Samples, Chart: c, Digest: k.Digest, module: k.module,
+	}
+}
+
 // GVK returns the group, version and kind of the custom resource.
 func (k *Kind) GVK() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: k.Names.Group, Version: k.Names.Version, Kind: k.Names.Kind}

@@ -3,11 +3,13 @@ package kind
 import (
 	"io/fs"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v3/pkg/chart"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/example/memcached-operator/charts"
@@ -49,6 +51,25 @@ func TestEmbeddedMemcached(t *testing.T) {
 	}
 	if memcached(kinds).Digest != memcached(again).Digest {
 		t.Error("loading twice gives two digests")
+	}
+}
+
+func TestWithChart(t *testing.T) {
+	kinds, err := Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := &chart.Chart{}
+	k := memcached(kinds)
+	before, after := reflect.ValueOf(k).Elem(), reflect.ValueOf(k.WithChart(other)).Elem()
+	for i := range before.NumField() {
+		f := before.Type().Field(i)
+		if f.IsExported() && f.Name != "Chart" && !reflect.DeepEqual(before.Field(i).Interface(), after.Field(i).Interface()) {
+			t.Errorf("%s is another", f.Name)
+		}
+	}
+	if k.WithChart(other).Chart != other || k.Chart == other {
+		t.Error("the chart is not the other one, or that of the original, too")
 	}
 }
 

@@ -96,6 +96,11 @@ func (l *Library) Kinds() []*Kind {
 	return kinds
 }
 
+// IsEmbedded tells whether k, which the Library holds, is built into the binary.
+func (l *Library) IsEmbedded(k *Kind) bool {
+	return slices.Contains(l.embedded, k)
+}
+
 // Broken returns why the present files of a folder are not served, by folder. It is not to be changed.
 func (l *Library) Broken() map[string]error {
 	return l.shelf.Load().broken

@@ -245,6 +245,11 @@ func TestTheDigestIsOfOneKindAlone(t *testing.T) {
 	if loaded[1].Kind.Digest != before {
 		t.Error("another kind changes the digest")
 	}
+	files["schemas/thing/testdata/a.yaml"] = &fstest.MapFile{Data: []byte("# a snapshot")}
+	files["schemas/thing/testdata/b.cue"] = &fstest.MapFile{Data: []byte("no CUE")}
+	if again, _ := LoadFolder(files); again[1].Kind == nil || again[1].Kind.Digest != before {
+		t.Error("testdata change the digest")
+	}
 	files["charts/thing/templates/x.yaml"] = &fstest.MapFile{Data: []byte("# changed")}
 	if again, _ := LoadFolder(files); again[1].Kind.Digest == before {
 		t.Error("a template does not change the digest")

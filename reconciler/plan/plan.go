@@ -64,6 +64,12 @@ func makePlan(k *kind.Kind, cr *unstructured.Unstructured, target render.Target)
 	return manifest, took, nil
 }
 
+// Samples are rendered for this namespace and this version of Kubernetes.
+const (
+	SampleNamespace   = "default"
+	SampleKubeVersion = "v1.36.0"
+)
+
 // Sample returns a custom resource with one of the samples of k.
 func Sample(k *kind.Kind, name, namespace string) *unstructured.Unstructured {
 	cr := &unstructured.Unstructured{Object: map[string]any{"spec": k.Samples[name]}}
