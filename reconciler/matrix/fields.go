@@ -161,6 +161,38 @@ func specs(k *kind.Kind) (all values, err error) {
 	return all, nil
 }
 
+// own returns the schema of a spec without what the contract declares within its fields, such as the parts of an affinity: they
+// are Kubernetes' own, and the chart hands them on.
+func own(k *kind.Kind, spec *apiextensionsv1.JSONSchemaProps) (*apiextensionsv1.JSONSchemaProps, error) {
+	return kind.Evaluate(k, "the schema", func(p *kind.Program) (*apiextensionsv1.JSONSchemaProps, error) {
+		kept := spec.DeepCopy()
+		for name, field := range kept.Properties {
+			leaveOut(below(below(p.Object, "spec"), name), &field)
+			kept.Properties[name] = field
+		}
+		return kept, nil
+	})
+}
+
+// leaveOut removes the fields below v that the contract declares.
+func leaveOut(v cue.Value, props *apiextensionsv1.JSONSchemaProps) {
+	for name, field := range props.Properties {
+		inside := below(v, name)
+		if strings.HasPrefix(inside.Pos().Filename(), "/schemas/kind/") {
+			delete(props.Properties, name)
+			continue
+		}
+		leaveOut(inside, &field)
+		props.Properties[name] = field
+	}
+	if props.Items != nil && props.Items.Schema != nil {
+		leaveOut(below(v, anyElement), props.Items.Schema)
+	}
+	if props.AdditionalProperties != nil && props.AdditionalProperties.Schema != nil {
+		leaveOut(below(v, anyValue), props.AdditionalProperties.Schema)
+	}
+}
+
 // places returns where the CUE declares the fields of gaps, file:line each, or else the kind's folder.
 func places(k *kind.Kind, gaps []fieldGap) ([]string, error) {
 	return kind.Evaluate(k, "the schema", func(p *kind.Program) (found []string, err error) {

@@ -7,6 +7,7 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
@@ -113,8 +114,16 @@ kind.#Kind & {
 	map: [string]: {
 		of: string
 	}
+	#Shared
+	column?: kind.#Column
+	columns: [...kind.#Column]
+	byName: [string]: kind.#Column
+	inner?: column?: kind.#Column
 }
 #Name: string
+#Shared: {
+	shared?: string
+}
 `
 
 func load(t *testing.T, template string) *kind.Kind {
@@ -144,8 +153,8 @@ func TestSpecs(t *testing.T) {
 			map[string]any{"optional": map[string]any{"inner": "B"}, "required": int64(2)},
 		},
 		completed: []any{
-			map[string]any{"required": int64(1), "list": []any{map[string]any{"of": "a"}}, "map": map[string]any{}},
-			map[string]any{"required": int64(2), "optional": map[string]any{"inner": "B", "other": true}, "list": []any{}, "map": map[string]any{}},
+			map[string]any{"required": int64(1), "list": []any{map[string]any{"of": "a"}}, "map": map[string]any{}, "columns": []any{}, "byName": map[string]any{}},
+			map[string]any{"required": int64(2), "optional": map[string]any{"inner": "B", "other": true}, "list": []any{}, "map": map[string]any{}, "columns": []any{}, "byName": map[string]any{}},
 		},
 	}
 	if diff := cmp.Diff(want, all, cmp.AllowUnexported(values{})); diff != "" {
@@ -161,6 +170,7 @@ func TestPlaces(t *testing.T) {
 		"spec.optional.inner": `inner: *"A" | "B"`,
 		"spec.list.[].of":     "of!: #Name",
 		"spec.map.*.of":       "of: string",
+		"spec.shared":         "shared?: string",
 	} {
 		found, err := places(load(t, ""), []fieldGap{{path: strings.Split(path, ".")}})
 		if err != nil {
@@ -175,5 +185,25 @@ func TestPlaces(t *testing.T) {
 		if diff := cmp.Diff([]string{file + ":" + strconv.Itoa(line)}, found); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", path, diff)
 		}
+	}
+}
+
+func TestOwn(t *testing.T) {
+	const column = `{type: object, properties: {name: {type: string}, type: {type: string, enum: [a, b]}}}`
+	const with = `{properties: {required: {}, list: {items: {properties: {of: {}}}}, map: {additionalProperties: {properties: {of: {}}}}, shared: {},
+  column: ` + column + `, columns: {items: ` + column + `}, byName: {additionalProperties: ` + column + `}, inner: {properties: {column: ` + column + `}}}}`
+	without := strings.ReplaceAll(with, "{name: {type: string}, type: {type: string, enum: [a, b]}}", "{}")
+	var spec, want apiextensionsv1.JSONSchemaProps
+	for text, into := range map[string]*apiextensionsv1.JSONSchemaProps{with: &spec, without: &want} {
+		if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := own(load(t, ""), &spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(&want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -84,6 +84,9 @@ func fields(k *kind.Kind) (count int, problems []string, err error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	if spec, err = own(k, spec); err != nil {
+		return 0, nil, err
+	}
 	all, err := specs(k)
 	if err != nil {
 		return 0, nil, err
