@@ -66,10 +66,6 @@ func check(kinds []*kind.Kind, object map[string]any, where place) faults {
 		}
 	}
 	meta := checkMetadata(k, object, where, &found)
-	// The operator takes null for an absent spec, but the API server does not get as far.
-	if spec, isSet := object["spec"]; isSet && spec == nil {
-		found.add("spec", "invalid value null: must be of type struct, or be left out")
-	}
 	cr := &unstructured.Unstructured{Object: map[string]any{"spec": object["spec"]}}
 	cr.SetGroupVersionKind(k.GVK())
 	cr.SetName(meta.Name)
@@ -204,7 +200,7 @@ func readMetadata(meta *metav1.ObjectMeta, key string, value any, found *faults)
 		// They are strings all, which true and 1 are not: the most common mistake is told at its place.
 		texts := map[string]any{}
 		for name, entry := range entries {
-			if _, isString := entry.(string); isString {
+			if _, isString := entry.(string); isString || entry == nil { // null is "" to the API server
 				texts[name] = entry
 			} else {
 				found.add(validate.FieldPath(path, name), "invalid value %s: must be of type string, in quotes", quote(entry))
