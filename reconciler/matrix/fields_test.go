@@ -87,7 +87,12 @@ func TestFieldGaps(t *testing.T) {
 
 const withFields = `package thing
 
-import "github.com/example/memcached-operator/schemas/kind"
+import (
+	"list"
+	"struct"
+
+	"github.com/example/memcached-operator/schemas/kind"
+)
 
 kind.#Kind & {
 	names: {group: "test.example.com", version: "v1", kind: "Thing", plural: "things"}
@@ -95,7 +100,7 @@ kind.#Kind & {
 	object: #Thing
 	values: {#object: #Thing}
 	report: {}
-	samples: {x: {list: [{of: "a"}]}, y: {optional: {inner: "B"}, required: 2}}
+	samples: {x: {items: [{of: "a"}]}, y: {optional: {inner: "B"}, required: 2}}
 }
 #Thing: kind.#Object & {
 	apiVersion: "test.example.com/v1"
@@ -108,16 +113,16 @@ kind.#Kind & {
 		inner: *"A" | "B"
 		other: *true | bool
 	}
-	list: [...{
+	items: list.MaxItems(9) & [...{
 		of!: #Name
 	}]
-	map: [string]: {
+	map: struct.MaxFields(9) & {[string]: {
 		of: string
-	}
+	}}
 	#Shared
 	column?: kind.#Column
-	columns: [...kind.#Column]
-	byName: [string]: kind.#Column
+	columns: list.MaxItems(9) & [...kind.#Column]
+	byName: struct.MaxFields(9) & {[string]: kind.#Column}
 	inner?: column?: kind.#Column
 }
 #Name: string
@@ -149,12 +154,12 @@ func TestSpecs(t *testing.T) {
 	}
 	want := values{
 		given: []any{
-			map[string]any{"list": []any{map[string]any{"of": "a"}}},
+			map[string]any{"items": []any{map[string]any{"of": "a"}}},
 			map[string]any{"optional": map[string]any{"inner": "B"}, "required": int64(2)},
 		},
 		completed: []any{
-			map[string]any{"required": int64(1), "list": []any{map[string]any{"of": "a"}}, "map": map[string]any{}, "columns": []any{}, "byName": map[string]any{}},
-			map[string]any{"required": int64(2), "optional": map[string]any{"inner": "B", "other": true}, "list": []any{}, "map": map[string]any{}, "columns": []any{}, "byName": map[string]any{}},
+			map[string]any{"required": int64(1), "items": []any{map[string]any{"of": "a"}}, "map": map[string]any{}, "columns": []any{}, "byName": map[string]any{}},
+			map[string]any{"required": int64(2), "optional": map[string]any{"inner": "B", "other": true}, "items": []any{}, "map": map[string]any{}, "columns": []any{}, "byName": map[string]any{}},
 		},
 	}
 	if diff := cmp.Diff(want, all, cmp.AllowUnexported(values{})); diff != "" {
@@ -168,7 +173,7 @@ func TestPlaces(t *testing.T) {
 		"spec.required":       "required: *1 | int",
 		"spec.optional":       "optional?: {",
 		"spec.optional.inner": `inner: *"A" | "B"`,
-		"spec.list.[].of":     "of!: #Name",
+		"spec.items.[].of":    "of!: #Name",
 		"spec.map.*.of":       "of: string",
 		"spec.shared":         "shared?: string",
 	} {

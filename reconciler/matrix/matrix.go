@@ -84,14 +84,15 @@ func fields(k *kind.Kind) (count int, problems []string, err error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	if spec, err = own(k, spec); err != nil {
+	spec, err := own(k, new(root.Properties["spec"]))
+	if err != nil {
 		return 0, nil, err
 	}
 	all, err := specs(k)
 	if err != nil {
 		return 0, nil, err
 	}
-	count, gaps := fieldGaps(new(root.Properties["spec"]), all)
+	count, gaps := fieldGaps(spec, all)
 	where, err := places(k, gaps)
 	if err != nil {
 		return 0, nil, err
