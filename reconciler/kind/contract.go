@@ -40,6 +40,16 @@ type Scale struct {
 	Selector string `json:"selector"`
 }
 
+// Sample is what a kind's package says of a sample beside its spec.
+type Sample struct {
+	// Name is its custom resource's.
+	Name string
+	// Namespace is its custom resource's, by the attribute @sample(namespace=…); empty for any.
+	Namespace string
+	// Description is the comment above it: when to use it.
+	Description string
+}
+
 // What a kind can observe beside its objects.
 const (
 	ObservePods = "Pod"

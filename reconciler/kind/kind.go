@@ -44,6 +44,8 @@ type Kind struct {
 	Policies Policies
 	// Samples are specs by the name of their custom resource.
 	Samples map[string]map[string]any
+	// Listed tells what else there is to say of the samples, in the order of their declaration. The first is the usual one.
+	Listed []Sample
 	// Chart renders the objects. Whole numbers in its values are int64, since Helm would print a float64 of 1000000 as 1e+06.
 	Chart *chart.Chart
 	// Digest identifies contract, schema and chart: 64 hexadecimal digits.
@@ -61,7 +63,7 @@ type Values map[string]any
 func (k *Kind) WithChart(c *chart.Chart) *Kind {
 	return &Kind{
 		Folder: k.Folder, Names: k.Names, Scope: k.Scope, Columns: k.Columns, Scale: k.Scale, Observe: k.Observe,
-		Policies: k.Policies, Samples: k.Samples, Chart: c, Digest: k.Digest, module: k.module,
+		Policies: k.Policies, Samples: k.Samples, Listed: k.Listed, Chart: c, Digest: k.Digest, module: k.module,
 	}
 }
 

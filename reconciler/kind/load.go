@@ -192,10 +192,34 @@ func (k *Kind) readDefinitions(p *Program) (chartName string, err error) {
 			return "", errors.New(Explain(err))
 		}
 	}
+	if k.Listed, err = listSamples(p.root.LookupPath(cue.ParsePath("samples"))); err != nil {
+		return "", err
+	}
 	if strings.Contains(chartName, "/") || !fs.ValidPath(chartName) || isScratch(chartName) {
 		return "", fmt.Errorf("schemas/%s: chart %q is not the name of a folder below charts", k.Folder, chartName)
 	}
 	return chartName, nil
+}
+
+// listSamples returns the samples in the order of their declaration.
+func listSamples(samples cue.Value) (listed []Sample, err error) {
+	it, err := samples.Fields()
+	if err != nil {
+		return nil, errors.New(Explain(err))
+	}
+	for it.Next() {
+		s := Sample{Name: it.Selector().Unquoted()}
+		for _, group := range it.Value().Doc() {
+			if s.Description == "" {
+				s.Description = strings.Join(strings.Fields(group.Text()), " ")
+			}
+		}
+		if a := it.Value().Attribute("sample"); a.Err() == nil {
+			s.Namespace, _, _ = a.Lookup(0, "namespace")
+		}
+		listed = append(listed, s)
+	}
+	return listed, nil
 }
 
 // loadChart refuses what needs Helm's own machinery: nothing here fetches other charts or knows when a release is installed.
