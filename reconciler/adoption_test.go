@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/example/memcached-operator/reconciler/apply"
 	"github.com/example/memcached-operator/reconciler/kind"
+	"github.com/example/memcached-operator/reconciler/ownership"
 )
 
 const oneConfigMap = `a: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: ours}}`
@@ -18,7 +18,7 @@ func TestWhatMayBeAdopted(t *testing.T) {
 		adoptUnowned = `adopt: "Unowned"`
 		nobody       = "False Conflict ConfigMap a: exists already and belongs to nobody: delete or rename it, rename the custom resource, " +
 			"or annotate the object with memcached-operator.example.com/adopt=<name of the custom resource>"
-		adopt = apply.AdoptAnnotation
+		adopt = ownership.AdoptAnnotation
 		label = kind.ManagedByLabel + ": " + kind.Manager + ", test.example.com/bundle"
 	)
 	for name, c := range map[string]struct {
@@ -38,12 +38,12 @@ func TestWhatMayBeAdopted(t *testing.T) {
 		},
 		"another custom resource's": {
 			"has no owner reference where the garbage collector could not follow it", adoptUnowned,
-			"annotations: {" + apply.OwnerUIDAnnotation + ": x, " + kind.OwnerAnnotation + ": there/two}",
+			"annotations: {" + ownership.OwnerUIDAnnotation + ": x, " + kind.OwnerAnnotation + ": there/two}",
 			"False Conflict ConfigMap a: exists already and belongs to there/two: delete or rename it, or rename the custom resource",
 		},
 		"owned, not controlled":       {"an owner that is no controller does not mind", adoptUnowned, "ownerReferences: [{apiVersion: v1, kind: Other, name: x, uid: x}]", ""},
 		"left by a namesake":          {"such as by kubectl delete --cascade=orphan: our label tells", "", "labels: {" + label + ": one}", ""},
-		"left by a namesake, by name": {"by deletion policy Orphan", "", "labels: {" + label + ": one}, annotations: {" + apply.OwnerUIDAnnotation + ": x}", ""},
+		"left by a namesake, by name": {"by deletion policy Orphan", "", "labels: {" + label + ": one}, annotations: {" + ownership.OwnerUIDAnnotation + ": x}", ""},
 		"left by another":             {"is not for us", "", "labels: {" + label + ": two}", nobody},
 		"left by another kind":        {"is not for us", "", "labels: {" + kind.ManagedByLabel + ": " + kind.Manager + ", cache.example.com/memcached: one}", nobody},
 		"a deleted namesake's": {
@@ -98,7 +98,7 @@ func TestOrphansAreTakenUp(t *testing.T) {
 			cr := w.createBundle("one", oneConfigMap)
 			w.mustReconcile(cr)
 			if leave.annotation != "" {
-				w.patch(cr, `{"metadata": {"annotations": {"`+apply.DeletionPolicyAnnotation+`": "`+leave.annotation+`"}}}`)
+				w.patch(cr, `{"metadata": {"annotations": {"`+ownership.DeletionPolicyAnnotation+`": "`+leave.annotation+`"}}}`)
 				w.mustReconcile(cr)
 			}
 			if leave.ownersAreRemoved {
@@ -116,7 +116,7 @@ func TestOrphansAreTakenUp(t *testing.T) {
 			w.wantCondition(again, conditionApplied, "True ObjectsApplied")
 			w.wantEvents("Normal Applied adopted ConfigMap a")
 			after := w.configMap("a")
-			owner := types.UID(after.Annotations[apply.OwnerUIDAnnotation])
+			owner := types.UID(after.Annotations[ownership.OwnerUIDAnnotation])
 			if owners := ownersOf(after); len(owners) > 0 {
 				owner = owners[0]
 			}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/example/memcached-operator/reconciler/ownership"
 )
 
 // annotate sets an annotation of a custom resource, or removes it.
@@ -26,7 +28,7 @@ func TestAPausedCustomResource(t *testing.T) {
 	ready := w.condition(cr, conditionReady)
 	w.takeEvents()
 
-	w.annotate(cr, pausedAnnotation, "true")
+	w.annotate(cr, ownership.PausedAnnotation, "true")
 	w.mustReconcile(cr)
 	const message = "nothing is validated, applied or reported until the annotation memcached-operator.example.com/paused goes"
 	w.wantCondition(cr, conditionPaused, "True PausedByAnnotation "+message)
@@ -52,7 +54,7 @@ func TestAPausedCustomResource(t *testing.T) {
 		t.Errorf("the status tells of generation %d, which nobody looked at", observed)
 	}
 
-	w.annotate(cr, pausedAnnotation, "")
+	w.annotate(cr, ownership.PausedAnnotation, "")
 	w.mustReconcile(cr)
 	w.wantCondition(cr, conditionPaused, "")
 	w.wantCondition(cr, conditionReady, ready)
@@ -73,7 +75,7 @@ func TestAPausedCustomResourceCanBeDeleted(t *testing.T) {
 	w.mustReconcile(cr)
 	role := w.clusterRole(w.namespace)
 	role.SetGroupVersionKind(clusterRoles)
-	w.annotate(cr, pausedAnnotation, "true")
+	w.annotate(cr, ownership.PausedAnnotation, "true")
 	w.mustReconcile(cr)
 	w.remove(cr)
 	w.mustReconcile(cr)

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/example/memcached-operator/reconciler/apply"
 	"github.com/example/memcached-operator/reconciler/kind"
+	"github.com/example/memcached-operator/reconciler/ownership"
 )
 
 // These tests have no garbage collector: what it deletes is what has an owner reference.
@@ -32,7 +32,7 @@ func TestDeletion(t *testing.T) {
 			cr := w.createBundle("one", oneConfigMap+"\nrole: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NAMESPACE}}")
 			w.mustReconcile(cr)
 			if c.annotation != "" {
-				w.patch(cr, `{"metadata": {"annotations": {"`+apply.DeletionPolicyAnnotation+`": "`+c.annotation+`"}}}`)
+				w.patch(cr, `{"metadata": {"annotations": {"`+ownership.DeletionPolicyAnnotation+`": "`+c.annotation+`"}}}`)
 				w.mustReconcile(cr)
 			}
 			w.get(cr, "one")
@@ -64,7 +64,7 @@ func TestOrphanedAtTheLastMoment(t *testing.T) {
 	w := newBundles(t, anywhere)
 	cr := w.createBundle("one", `{role: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NAMESPACE}}}`)
 	w.mustReconcile(cr)
-	w.annotate(cr, apply.DeletionPolicyAnnotation, "Orphan")
+	w.annotate(cr, ownership.DeletionPolicyAnnotation, "Orphan")
 	w.remove(cr)
 	w.mustReconcile(cr)
 	if !w.isGone(cr) {
@@ -214,7 +214,7 @@ func TestDeletionTouchesNothingOfOthers(t *testing.T) {
 	w.mustFail(cr)
 	w.patch(w.configMap("b"), `{"metadata": {"labels": {"`+"test.example.com/bundle"+`": null}}}`)
 	role := w.clusterRole(w.namespace)
-	w.patch(role, `{"metadata": {"annotations": {"`+apply.OwnerUIDAnnotation+`": "other", "`+kind.OwnerAnnotation+`": "other/one"}}}`)
+	w.patch(role, `{"metadata": {"annotations": {"`+ownership.OwnerUIDAnnotation+`": "other", "`+kind.OwnerAnnotation+`": "other/one"}}}`)
 	w.remove(cr)
 	w.mustReconcile(cr)
 	if !w.isGone(cr) {

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/example/memcached-operator/reconciler/apply"
+	"github.com/example/memcached-operator/reconciler/ownership"
 )
 
 // life is the way of an operator to the API server. It counts writes, and can end at one of them.
@@ -106,7 +106,7 @@ func (w *world) snapshot(cr *unstructured.Unstructured) map[string]string {
 			return
 		}
 		annotations := o.GetAnnotations()
-		delete(annotations, apply.DigestAnnotation) // which is of the UID, too
+		delete(annotations, ownership.DigestAnnotation) // which is of the UID, too
 		kept := map[string]any{
 			"labels": o.GetLabels(), "annotations": annotations, "owners": o.GetOwnerReferences(), "finalizers": o.GetFinalizers(),
 			"data": o.Object["data"], "status": o.Object["status"],

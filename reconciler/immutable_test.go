@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/example/memcached-operator/reconciler/apply"
+	"github.com/example/memcached-operator/reconciler/ownership"
 )
 
 // immutables are objects, each with a change that the API server refuses and the field that it is about.
@@ -41,7 +41,7 @@ func TestWhatCannotChangeIsNamed(t *testing.T) {
 				w.mustFail(cr)
 			}
 			want := "cannot be changed in " + c.field
-			if got := w.condition(cr, conditionApplied); !strings.HasPrefix(got, "False Immutable ") || !strings.Contains(got, want) || !strings.Contains(got, apply.RecreateAnnotation+"=true") {
+			if got := w.condition(cr, conditionApplied); !strings.HasPrefix(got, "False Immutable ") || !strings.Contains(got, want) || !strings.Contains(got, ownership.RecreateAnnotation+"=true") {
 				t.Errorf("want %q and what to do, got %s", want, got)
 			}
 		})
@@ -85,7 +85,7 @@ func TestRecreation(t *testing.T) {
 			w.mustReconcile(cr)
 			before := w.configMap("o")
 			if c.annotation != "" {
-				w.patch(before, `{"metadata": {"annotations": {"`+apply.RecreateAnnotation+`": "`+c.annotation+`"}}}`)
+				w.patch(before, `{"metadata": {"annotations": {"`+ownership.RecreateAnnotation+`": "`+c.annotation+`"}}}`)
 			}
 			w.hold(before)
 			w.takeEvents()
@@ -129,7 +129,7 @@ func TestWhatIsNotYetOursIsNotRecreated(t *testing.T) {
 		t.Error("another's object was deleted")
 	}
 	// Its owner may say so.
-	w.patch(theirs, `{"metadata": {"annotations": {"`+apply.RecreateAnnotation+`": "true"}}}`)
+	w.patch(theirs, `{"metadata": {"annotations": {"`+ownership.RecreateAnnotation+`": "true"}}}`)
 	w.mustFail(cr)
 	w.mustReconcile(cr)
 	if w.configMap("a").UID == theirs.GetUID() {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/example/memcached-operator/reconciler/apply"
 	"github.com/example/memcached-operator/reconciler/kind"
+	"github.com/example/memcached-operator/reconciler/ownership"
 	"github.com/example/memcached-operator/reconciler/render"
 )
 
@@ -90,12 +91,12 @@ func (r *Reconciler) deliver(ctx context.Context, req Request, owner apply.Owner
 	r.events.applied(owner.Unstructured, result)
 	r.metrics.of(req.GroupKind).applied(result)
 	if apply.IsKindNotInstalled(err) {
-		r.watches.recheck(ctx, apply.NewInventory(objects).GVKs())
+		r.watches.recheck(ctx, ownership.NewInventory(objects).GVKs())
 	}
 	if err = errors.Join(err, missing.err(owner)); err != nil {
 		return status.applyFailed(err)
 	}
-	wanted := apply.NewInventory(objects)
+	wanted := ownership.NewInventory(objects)
 	if err := r.prune(ctx, owner, status, wanted); err != nil {
 		return status.applyFailed(err)
 	}
@@ -139,7 +140,7 @@ func (r *Reconciler) forget(req Request) {
 // prepare does what must come before the first write: it watches the objects, leaves out those whose kind is not installed, and
 // writes down what there will be, so that no object is ever forgotten.
 func (r *Reconciler) prepare(ctx context.Context, req Request, owner apply.Owner, manifest *render.Manifest, status *status) ([]*unstructured.Unstructured, missing, error) {
-	wanted := apply.NewInventory(manifest.Objects)
+	wanted := ownership.NewInventory(manifest.Objects)
 	notInstalled, err := r.watch(ctx, req, owner, wanted.Union(status.inventory))
 	if err != nil {
 		return nil, nil, err
@@ -148,7 +149,7 @@ func (r *Reconciler) prepare(ctx context.Context, req Request, owner apply.Owner
 	if err := r.unplace(owner, objects); err != nil {
 		return nil, nil, err
 	}
-	inventory := apply.NewInventory(objects).Union(status.inventory)
+	inventory := ownership.NewInventory(objects).Union(status.inventory)
 	if !slices.Equal(inventory, status.inventory) {
 		status.inventory = inventory
 		status.begun()

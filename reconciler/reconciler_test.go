@@ -30,6 +30,7 @@ import (
 
 	"github.com/example/memcached-operator/reconciler/apply"
 	"github.com/example/memcached-operator/reconciler/kind"
+	"github.com/example/memcached-operator/reconciler/ownership"
 	"github.com/example/memcached-operator/test/cluster"
 )
 
@@ -297,7 +298,7 @@ func TestDriftIsMendedAndNothingElse(t *testing.T) {
 		"image":            `{"spec": {"template": {"spec": {"containers": [{"name": "memcached", "image": "other"}]}}}}`,
 		"label":            `{"metadata": {"labels": {"app": null}}}`,
 		"owner label":      `{"metadata": {"labels": {"cache.example.com/memcached": "other"}}}`,
-		"digest":           `{"metadata": {"annotations": {"` + apply.DigestAnnotation + `": null}}}`,
+		"digest":           `{"metadata": {"annotations": {"` + ownership.DigestAnnotation + `": null}}}`,
 		"container gone":   `{"spec": {"template": {"spec": {"containers": [{"name": "other", "image": "other"}]}}}}`,
 		"argument added":   `{"spec": {"template": {"spec": {"containers": [{"name": "memcached", "image": "x", "args": ["-m", "200", "-vv"]}]}}}}`,
 		"security relaxed": `{"spec": {"template": {"spec": {"securityContext": null}}}}`,

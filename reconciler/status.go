@@ -16,6 +16,7 @@ import (
 	"github.com/example/memcached-operator/reconciler/apply"
 	"github.com/example/memcached-operator/reconciler/kind"
 	"github.com/example/memcached-operator/reconciler/observe"
+	"github.com/example/memcached-operator/reconciler/ownership"
 	"github.com/example/memcached-operator/reconciler/validate"
 	"github.com/example/memcached-operator/version"
 )
@@ -48,14 +49,9 @@ const (
 	fieldHandled            = "lastHandledReconcileAt"
 )
 
-// Annotations of a custom resource.
-const (
-	// pausedAnnotation with the value true keeps the operator's hands off everything but a deletion.
-	pausedAnnotation = version.Domain + "/paused"
-	// reconcileAnnotation makes the operator look at everything anew when its value changes. The value that was handled last is
-	// in status.lastHandledReconcileAt.
-	reconcileAnnotation = version.Domain + "/reconcile-now"
-)
+// reconcileAnnotation of a custom resource makes the operator look at everything anew when its value changes. The value that was
+// handled last is in status.lastHandledReconcileAt.
+const reconcileAnnotation = version.Domain + "/reconcile-now"
 
 // status is the status in the making. The steps state facts; what follows from them is computed.
 type status struct {
@@ -108,11 +104,11 @@ func conditionsOf(cr *unstructured.Unstructured) []metav1.Condition { return own
 
 // pausedBy tells whether the custom resource's annotation says so.
 func (s *status) pausedBy(owner apply.Owner) bool {
-	if owner.GetAnnotations()[pausedAnnotation] != "true" {
+	if owner.GetAnnotations()[ownership.PausedAnnotation] != "true" {
 		s.remove(conditionPaused)
 		return false
 	}
-	s.set(conditionPaused, metav1.ConditionTrue, "PausedByAnnotation", "nothing is validated, applied or reported until the annotation "+pausedAnnotation+" goes")
+	s.set(conditionPaused, metav1.ConditionTrue, "PausedByAnnotation", "nothing is validated, applied or reported until the annotation "+ownership.PausedAnnotation+" goes")
 	s.isFrozen, s.observed = true, ownFields(owner.Unstructured).Observed
 	return true
 }

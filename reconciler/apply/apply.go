@@ -1,10 +1,9 @@
 // Package apply delivers objects by server-side apply. It is the only room of the house that writes them.
 //
 //	apply.go      the objects of a custom resource, one after another
-//	owner.go      whose an object is
+//	wish.go       an object as it is to be applied
 //	known.go      what is remembered of objects, and when there is nothing to do
-//	conflict.go   whose a field is
-//	inventory.go  which objects a custom resource has had, and the deletion of those that it no longer wants
+//	inventory.go  the deletion of objects that are no longer wanted
 //	reason.go     errors
 //
 // An object that already is what we would apply costs no call: the last application is remembered on the object itself, in
@@ -28,6 +27,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/example/memcached-operator/reconciler/kind"
+	"github.com/example/memcached-operator/reconciler/ownership"
 )
 
 // Applier applies and deletes the objects of custom resources. It is safe for concurrent use, one custom resource at a time.
@@ -144,12 +144,8 @@ func isTaken(err error) bool { return apierrors.IsConflict(err) }
 
 // update makes live, an existing object, what w says.
 func (a *Applier) update(ctx context.Context, w *wish, live client.Object, result *Result) error {
-	relation := w.owner.relationTo(live)
-	switch {
-	case live.GetDeletionTimestamp() != nil || relation == leftover:
-		return errTerminating
-	case relation == foreign:
-		return &notOursError{live}
+	if err := w.owner.Objection(live); err != nil {
+		return err
 	}
 	known := a.recall(w)
 	if known.digest == w.digest {
@@ -198,16 +194,16 @@ func (a *Applier) update(ctx context.Context, w *wish, live client.Object, resul
 	if isLeft {
 		return known.err()
 	}
-	if content.GetAnnotations()[DigestAnnotation] == w.digest {
+	if content.GetAnnotations()[ownership.DigestAnnotation] == w.digest {
 		result.Drifted++
 	}
-	name := w.String()
-	if relation == ours {
-		result.Updated = append(result.Updated, name)
-	} else {
+	name, isAdopted := w.String(), !w.owner.Owns(live)
+	if isAdopted {
 		result.Adopted = append(result.Adopted, name)
+	} else {
+		result.Updated = append(result.Updated, name)
 	}
-	logf.FromContext(ctx).Info("Updated object", "object", name, "adopted", relation != ours)
+	logf.FromContext(ctx).Info("Updated object", "object", name, "adopted", isAdopted)
 	return known.err()
 }
 
@@ -225,31 +221,19 @@ func (a *Applier) write(ctx context.Context, w *wish, live *unstructured.Unstruc
 	// The object could be deleted, and another of its name made, between our look and our write.
 	applied.SetUID(live.GetUID())
 	err := a.send(ctx, applied)
-	conflicts := conflictsIn(w, err)
+	conflicts := ownership.ConflictsIn(w.object, err)
 	if len(conflicts) == 0 {
 		return applied, err
 	}
 	applied = w.object.DeepCopy()
 	applied.SetUID(live.GetUID())
-	forced := false
-	for _, c := range conflicts {
-		switch w.owner.Kind.Policies.ConflictOf(w.object.GroupVersionKind().GroupKind(), c.Field, c.Manager) {
-		case kind.ConflictYield:
-			known.yielded = append(known.yielded, c)
-			c.removeFrom(applied)
-		case kind.ConflictReport:
-			known.reported = append(known.reported, c)
-			c.removeFrom(applied)
-		default:
-			forced = true
-			known.forced = append(known.forced, c)
-			result.Forced = append(result.Forced, c)
-		}
-	}
+	end := w.owner.Settle(applied, conflicts)
+	known.yielded, known.reported, known.forced = end.Yielded, end.Reported, end.Forced
+	result.Forced = append(result.Forced, end.Forced...)
 	result.Yielded = append(result.Yielded, known.yielded...)
 	result.NewlyYielded += len(known.yielded)
 	result.NewlyReported += len(known.reported)
-	if !forced && len(differences(applied.Object, live.Object)) == 0 {
+	if len(end.Forced) == 0 && len(differences(applied.Object, live.Object)) == 0 {
 		return live, nil
 	}
 	return applied, a.send(ctx, applied, client.ForceOwnership)
@@ -271,8 +255,7 @@ func (a *Applier) recreateIfAllowed(ctx context.Context, w *wish, live *unstruct
 	if reasonOf(err) != ReasonImmutable {
 		return err
 	}
-	isAllowed := isProven(w.owner, live) && w.owner.Kind.Policies.MayRecreate(live.GroupVersionKind().GroupKind())
-	if !isAllowed && live.GetAnnotations()[RecreateAnnotation] != "true" {
+	if !w.owner.MayRecreate(live.GroupVersionKind().GroupKind(), live) {
 		return &immutableError{err, drift}
 	}
 	uid := live.GetUID()
@@ -281,22 +264,15 @@ func (a *Applier) recreateIfAllowed(ctx context.Context, w *wish, live *unstruct
 	}
 	result.Recreated = append(result.Recreated, w.String())
 	logf.FromContext(ctx).Info("Deleted object in order to create it anew", "object", w.String(), "fields", fieldsOf(drift))
-	return errTerminating
+	return ownership.ErrTerminating
 }
 
 // checkScope refuses cluster-scoped objects, unless the kind allows them.
 func (a *Applier) checkScope(owner Owner, object *unstructured.Unstructured) error {
-	if owner.Kind.Policies.Placement == kind.PlacementAnywhere {
-		return nil
-	}
-	namespaced, err := a.client.IsObjectNamespaced(object)
-	if err != nil {
+	if namespaced, err := a.client.IsObjectNamespaced(object); namespaced || err != nil {
 		return err
 	}
-	if !namespaced {
-		return fmt.Errorf("%s is cluster-scoped: the kind's policies.placement allows objects in the custom resource's own namespace only", object.GetKind())
-	}
-	return nil
+	return owner.RefuseClusterScoped(object)
 }
 
 // NewObject returns an empty object in the form in which the cache holds its kind: typed if scheme knows it, which is smaller

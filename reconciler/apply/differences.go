@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/example/memcached-operator/reconciler/ownership"
 )
 
 // differences returns the fields of want that have does not hold as want says, as "path: value in have", sorted. Fields that
@@ -28,7 +30,7 @@ func fieldsOf(differences []string) []string {
 	var fields []string
 	for _, d := range differences {
 		path, _, _ := strings.Cut(d, ": ")
-		if path != "metadata.annotations."+DigestAnnotation {
+		if path != "metadata.annotations."+ownership.DigestAnnotation {
 			fields = append(fields, path)
 		}
 	}

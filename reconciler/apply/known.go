@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/memcached-operator/reconciler/kind"
+	"github.com/example/memcached-operator/reconciler/ownership"
 )
 
 // An object that is changed back each time we mend it is applied at most maxMends times within mendWindow. Ten edits in five
@@ -34,12 +35,12 @@ type record struct {
 
 // isOf tells whether inventory names the objects of r as we do: in order, each once.
 func (r *record) isOf(inventory Inventory) bool {
-	for n, e := range inventory {
-		if _, ok := r.objects[e.id()]; !ok || n > 0 && (sameObject(inventory[n-1], e) || compareEntries(inventory[n-1], e) > 0) {
+	for _, e := range inventory {
+		if _, ok := r.objects[idOfEntry(e)]; !ok {
 			return false
 		}
 	}
-	return len(inventory) == len(r.objects)
+	return len(inventory) == len(r.objects) && inventory.IsSorted()
 }
 
 // knowledge is what an apply or a look taught us about an object. All of it can be learnt anew; it spares calls.
@@ -159,7 +160,7 @@ func (a *Applier) Settle(owner Owner, plan string, objects Inventory, skipped []
 	}
 	wanted := map[objectID]bool{}
 	for _, e := range objects {
-		wanted[e.id()] = true
+		wanted[idOfEntry(e)] = true
 	}
 	maps.DeleteFunc(r.objects, func(id objectID, _ knowledge) bool { return !wanted[id] })
 	if len(r.objects) == len(wanted) {
@@ -242,7 +243,7 @@ type loopError struct {
 func (e *loopError) Error() string {
 	message := fmt.Sprintf("was mended %d times within %s and is changed back each time; it is left alone for that long", maxMends, mendWindow)
 	if len(e.forced) > 0 {
-		return message + ": " + describeConflicts(e.forced)
+		return message + ": " + ownership.DescribeConflicts(e.forced)
 	}
 	return message + ": " + kind.Shorten(strings.Join(fieldsOf(e.drift), ", "), 200)
 }

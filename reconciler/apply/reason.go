@@ -1,10 +1,8 @@
 package apply
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -12,9 +10,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/memcached-operator/reconciler/kind"
+	"github.com/example/memcached-operator/reconciler/ownership"
 )
 
 // Reasons of an Error that are not the API server's own.
@@ -40,25 +38,6 @@ const (
 	ReasonApplyFailed = "ApplyFailed"
 )
 
-// errTerminating says that an object is on its way out. Its end is an event that brings the custom resource back.
-var errTerminating = errors.New("is being deleted; it will be applied again once it is gone")
-
-// notOursError says that an object exists which its custom resource does not own.
-type notOursError struct{ live client.Object }
-
-func (e *notOursError) Error() string {
-	holder := ""
-	if c := metav1.GetControllerOfNoCopy(e.live); c != nil {
-		holder = c.Kind + " " + c.Name
-	} else if uid := e.live.GetAnnotations()[OwnerUIDAnnotation]; uid != "" {
-		holder = cmp.Or(e.live.GetAnnotations()[kind.OwnerAnnotation], "the custom resource with the UID "+uid)
-	}
-	if holder != "" {
-		return fmt.Sprintf("exists already and belongs to %s: delete or rename it, or rename the custom resource", holder)
-	}
-	return fmt.Sprintf("exists already and belongs to nobody: delete or rename it, rename the custom resource, or annotate the object with %s=<name of the custom resource>", AdoptAnnotation)
-}
-
 // immutableError says which fields could not be changed.
 type immutableError struct {
 	err   error
@@ -68,10 +47,17 @@ type immutableError struct {
 func (e *immutableError) Error() string {
 	// The API server's words may hold all of a pod template.
 	return fmt.Sprintf("cannot be changed in %s; undo the change, or allow the object to be deleted and created anew with the annotation %s=true; %s",
-		kind.Shorten(strings.Join(fieldsOf(e.drift), ", "), 300), RecreateAnnotation, kind.Shorten(e.err.Error(), 300))
+		kind.Shorten(strings.Join(fieldsOf(e.drift), ", "), 300), ownership.RecreateAnnotation, kind.Shorten(e.err.Error(), 300))
 }
 
 func (e *immutableError) Unwrap() error { return e.err }
+
+// fieldsError says that fields which should be ours are another manager's.
+type fieldsError struct{ conflicts []Conflict }
+
+func (e *fieldsError) Error() string {
+	return "other managers have set fields that are not to be taken from them: " + ownership.DescribeConflicts(e.conflicts)
+}
 
 // NotInstalled returns the error for an object whose kind the cluster does not know.
 func NotInstalled(object, apiVersion string) *Error {
@@ -115,7 +101,7 @@ func NewError(object string, err error) *Error {
 
 func reasonOf(err error) string {
 	switch {
-	case is[*notOursError](err), is[*fieldsError](err):
+	case is[*ownership.ForeignError](err), is[*fieldsError](err):
 		return ReasonConflict
 	case is[*immutableError](err):
 		return ReasonImmutable
@@ -123,7 +109,7 @@ func reasonOf(err error) string {
 		return ReasonApplyLoop
 	case is[*blockedError](err):
 		return ReasonPruneBlocked
-	case errors.Is(err, errTerminating):
+	case errors.Is(err, ownership.ErrTerminating):
 		return ReasonTerminating
 	case meta.IsNoMatchError(err):
 		return ReasonKindNotInstalled
@@ -136,12 +122,8 @@ func is[T error](err error) bool {
 	return ok
 }
 
-// immutable is how the API server's validation says that a field cannot change: in general, of a Service's clusterIP, of a
-// StatefulSet's, a Pod's, a PersistentVolumeClaim's, a PriorityClass' or a binding's.
-var immutable = regexp.MustCompile(`field is immutable|is immutable after|may not change once set|updates to [a-z]+ spec for fields other than|updates may not change fields other than|may not be changed in an update|cannot change roleRef`)
-
-// reasonOfAnswer names an API server's refusal. Quota and immutability have no reason of their own in the API; the wording is
-// that of the quota admission plugin and of the validation library.
+// reasonOfAnswer names an API server's refusal. Quota has no reason of its own in the API; the wording is that of the quota
+// admission plugin.
 func reasonOfAnswer(err error) string {
 	reason := apierrors.ReasonForError(err)
 	switch {
@@ -149,7 +131,7 @@ func reasonOfAnswer(err error) string {
 		return ReasonNamespaceTerminating
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
 		return ReasonQuotaExceeded
-	case apierrors.IsInvalid(err) && immutable.MatchString(err.Error()):
+	case ownership.IsImmutable(err):
 		return ReasonImmutable
 	case apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse): // the path, not the object
 		return ReasonKindNotInstalled

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/example/memcached-operator/reconciler/ownership"
 )
 
 // The refusals are in the words of a Kubernetes 1.36 API server, which the tests of the package above check.
@@ -24,8 +26,8 @@ func TestReasonOfAnError(t *testing.T) {
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	for want, errs := range map[string][]error{
 		ReasonNamespaceTerminating: {terminating},
-		ReasonTerminating:          {errTerminating},
-		ReasonConflict:             {&notOursError{&corev1.Pod{}}, &fieldsError{}, apierrors.NewConflict(pods, "x", errors.New("modified"))},
+		ReasonTerminating:          {ownership.ErrTerminating},
+		ReasonConflict:             {&ownership.ForeignError{Live: &corev1.Pod{}}, &fieldsError{}, apierrors.NewConflict(pods, "x", errors.New("modified"))},
 		ReasonImmutable: {
 			&immutableError{err: errors.New("any")},
 			invalid("field is immutable"), invalid("field is immutable when `immutable` is set"),

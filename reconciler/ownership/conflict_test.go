@@ -1,4 +1,4 @@
-package apply
+package ownership
 
 import (
 	"errors"
@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/example/memcached-operator/reconciler/kind"
 )
 
 // answer is what the API server answers to an apply that conflicts: a message and a field for each cause, in pairs.
@@ -23,7 +25,7 @@ func answer(pairs ...string) error {
 
 // The messages are those of a Kubernetes 1.36 API server.
 func TestConflictsInAnAnswer(t *testing.T) {
-	w := &wish{object: &unstructured.Unstructured{Object: map[string]any{"kind": "Deployment", "metadata": map[string]any{"name": "web"}}}}
+	web := &unstructured.Unstructured{Object: map[string]any{"kind": "Deployment", "metadata": map[string]any{"name": "web"}}}
 	for name, c := range map[string]struct {
 		err  error
 		want []string
@@ -41,7 +43,7 @@ func TestConflictsInAnAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, conflict := range conflictsIn(w, c.err) {
+			for _, conflict := range ConflictsIn(web, c.err) {
 				got = append(got, conflict.String())
 				if conflict.Object != "Deployment web" {
 					t.Errorf("the object is %s", conflict.Object)
@@ -59,18 +61,29 @@ func TestAMessageNamesAFewConflicts(t *testing.T) {
 	for _, field := range []string{"a", "b", "c", "d", "e"} {
 		conflicts = append(conflicts, Conflict{Field: field, Manager: "x"})
 	}
-	if got := describeConflicts(conflicts); got != "a (x), b (x), c (x), and 2 more" {
+	if got := DescribeConflicts(conflicts); got != "a (x), b (x), c (x), and 2 more" {
 		t.Error(got)
 	}
-	if got := describeConflicts(conflicts[:3]); got != "a (x), b (x), c (x)" {
+	if got := DescribeConflicts(conflicts[:3]); got != "a (x), b (x), c (x)" {
 		t.Error(got)
 	}
 }
 
 func TestWhatIsLeftToOthersIsTakenOut(t *testing.T) {
-	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(2), "paused": true}}}
-	Conflict{Field: "spec.replicas"}.removeFrom(o)
-	if diff := cmp.Diff(map[string]any{"spec": map[string]any{"paused": true}}, o.Object); diff != "" {
+	deployment := kind.FieldPolicy{Kind: "Deployment.apps", Path: "spec.replicas", Conflict: kind.ConflictYield, Managers: []string{"scaler"}}
+	paused := kind.FieldPolicy{Kind: "Deployment.apps", Path: "spec.paused", Conflict: kind.ConflictReport}
+	owner := Owner{Kind: &kind.Kind{Policies: kind.Policies{Fields: []kind.FieldPolicy{deployment, paused}}}}
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment",
+		"spec": map[string]any{"replicas": int64(2), "paused": true, "minReadySeconds": int64(1)},
+	}}
+	scaled, edited := Conflict{Field: "spec.replicas", Manager: "scaler"}, Conflict{Field: "spec.replicas", Manager: "kubectl-edit"}
+	stopped := Conflict{Field: "spec.paused", Manager: "kubectl-edit"}
+	want := Contest{Yielded: []Conflict{scaled}, Reported: []Conflict{stopped}, Forced: []Conflict{edited}}
+	if diff := cmp.Diff(want, owner.Settle(o, []Conflict{edited, stopped, scaled})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]any{"minReadySeconds": int64(1)}, o.Object["spec"]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

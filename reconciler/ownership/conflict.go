@@ -1,4 +1,4 @@
-package apply
+package ownership
 
 import (
 	"errors"
@@ -10,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/example/memcached-operator/reconciler/kind"
 )
 
 // Conflict is a field that another manager has set to another value than ours.
@@ -28,7 +30,8 @@ func (c Conflict) String() string { return fmt.Sprintf("%s (%s)", c.Field, c.Man
 // maxConflicts is how many of the conflicting fields a message names.
 const maxConflicts = 3
 
-func describeConflicts(conflicts []Conflict) string {
+// DescribeConflicts names the first few of conflicts.
+func DescribeConflicts(conflicts []Conflict) string {
 	var parts []string
 	for i, c := range conflicts {
 		if i == maxConflicts {
@@ -43,8 +46,8 @@ func describeConflicts(conflicts []Conflict) string {
 // managerIn finds the manager in the API server's wording: conflict with "kubectl-edit" using apps/v1.
 var managerIn = regexp.MustCompile(`conflict with "([^"]*)"`)
 
-// conflictsIn returns the fields over which the API server refused w, sorted; none if err says something else.
-func conflictsIn(w *wish, err error) []Conflict {
+// ConflictsIn returns the fields over which the API server refused to apply object, sorted; none if err says something else.
+func ConflictsIn(object *unstructured.Unstructured, err error) []Conflict {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok || status.ErrStatus.Details == nil {
 		return nil
@@ -54,7 +57,7 @@ func conflictsIn(w *wish, err error) []Conflict {
 		if cause.Type != metav1.CauseTypeFieldManagerConflict {
 			continue
 		}
-		c := Conflict{Object: w.String(), Field: strings.TrimPrefix(cause.Field, "."), Manager: cause.Message}
+		c := Conflict{Object: kind.Describe(object), Field: strings.TrimPrefix(cause.Field, "."), Manager: cause.Message}
 		if match := managerIn.FindStringSubmatch(cause.Message); match != nil {
 			c.Manager = match[1]
 		}
@@ -64,14 +67,33 @@ func conflictsIn(w *wish, err error) []Conflict {
 	return slices.Compact(out)
 }
 
+// Contest is how conflicts over the fields of an object end.
+type Contest struct {
+	// Forced are the fields that are taken back; Yielded those that are left to another manager; Reported those that are, and
+	// should not be the other's.
+	Forced, Yielded, Reported []Conflict
+}
+
+// Settle decides conflicts over object by the policies of the owner's kind, and takes the fields that are left to others out of
+// object.
+func (o Owner) Settle(object *unstructured.Unstructured, conflicts []Conflict) Contest {
+	var end Contest
+	for _, c := range conflicts {
+		switch o.Kind.Policies.ConflictOf(object.GroupVersionKind().GroupKind(), c.Field, c.Manager) {
+		case kind.ConflictYield:
+			end.Yielded = append(end.Yielded, c)
+			c.removeFrom(object)
+		case kind.ConflictReport:
+			end.Reported = append(end.Reported, c)
+			c.removeFrom(object)
+		default:
+			end.Forced = append(end.Forced, c)
+		}
+	}
+	return end
+}
+
 // removeFrom takes the field out of o. Only fields that policies can name, struct by struct, get here.
 func (c Conflict) removeFrom(o *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(o.Object, strings.Split(c.Field, ".")...)
-}
-
-// fieldsError says that fields which should be ours are another manager's.
-type fieldsError struct{ conflicts []Conflict }
-
-func (e *fieldsError) Error() string {
-	return "other managers have set fields that are not to be taken from them: " + describeConflicts(e.conflicts)
 }

@@ -1,15 +1,17 @@
-package apply
+// Package ownership says whose an object is, whose a field of it, and which objects a custom resource has. It is pure: what
+// writes objects and what only shows what would be written decide by the same words.
+package ownership
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/memcached-operator/reconciler/kind"
 	"github.com/example/memcached-operator/version"
@@ -27,8 +29,13 @@ const (
 	RecreateAnnotation = version.Domain + "/recreate"
 )
 
-// DeletionPolicyAnnotation of a custom resource overrides its kind's policy: Delete or Orphan.
-const DeletionPolicyAnnotation = version.Domain + "/deletion-policy"
+// Annotations of a custom resource.
+const (
+	// DeletionPolicyAnnotation overrides its kind's policy: Delete or Orphan.
+	DeletionPolicyAnnotation = version.Domain + "/deletion-policy"
+	// PausedAnnotation with the value true keeps the operator's hands off everything but a deletion.
+	PausedAnnotation = version.Domain + "/paused"
+)
 
 // Owner is the custom resource for which objects are written, and its kind, which says what is allowed.
 type Owner struct {
@@ -76,7 +83,7 @@ const (
 	leftover
 )
 
-func (o Owner) relationTo(live client.Object) relation {
+func (o Owner) relationTo(live metav1.Object) relation {
 	controller, uid := metav1.GetControllerOfNoCopy(live), live.GetAnnotations()[OwnerUIDAnnotation]
 	switch {
 	case controller != nil && controller.UID == o.GetUID(), controller == nil && uid == string(o.GetUID()):
@@ -95,40 +102,83 @@ func (o Owner) relationTo(live client.Object) relation {
 
 // isLabelledOn tells whether live's marks name o, or a namesake that was there before. Labels name no namespace: an object in
 // another one, or in none, has an annotation for that.
-func (o Owner) isLabelledOn(live client.Object) bool {
+func (o Owner) isLabelledOn(live metav1.Object) bool {
 	owner, found := live.GetAnnotations()[kind.OwnerAnnotation]
 	return live.GetLabels()[kind.ManagedByLabel] == kind.Manager && live.GetLabels()[o.Kind.OwnerLabel()] == o.GetName() &&
 		(owner == o.GetNamespace()+"/"+o.GetName() || !found && live.GetNamespace() == o.GetNamespace())
 }
 
-// wish is an object as it is to be applied.
-type wish struct {
-	owner  Owner
-	object *unstructured.Unstructured
-	digest string // which the object bears
+// Owns tells whether live is the custom resource's own already.
+func (o Owner) Owns(live metav1.Object) bool { return o.relationTo(live) == ours }
+
+// IsProven tells whether label and UID agree that live is the custom resource's, which a deletion asks for.
+func (o Owner) IsProven(live metav1.Object) bool {
+	return live.GetLabels()[o.Kind.OwnerLabel()] == o.GetName() && o.Owns(live)
 }
 
-func newWish(owner Owner, object *unstructured.Unstructured) (*wish, error) {
-	want := object.DeepCopy()
-	annotations := want.GetAnnotations()
+// ErrTerminating says that an object is on its way out. Its end is an event that brings the custom resource back.
+var ErrTerminating = errors.New("is being deleted; it will be applied again once it is gone")
+
+// Objection returns why live, an existing object, is not to be written for the custom resource: ErrTerminating, a
+// *ForeignError, or nil.
+func (o Owner) Objection(live metav1.Object) error {
+	relation := o.relationTo(live)
+	switch {
+	case live.GetDeletionTimestamp() != nil || relation == leftover:
+		return ErrTerminating
+	case relation == foreign:
+		return &ForeignError{live}
+	}
+	return nil
+}
+
+// ForeignError says that an object exists which its custom resource does not own.
+type ForeignError struct{ Live metav1.Object }
+
+func (e *ForeignError) Error() string {
+	holder := ""
+	if c := metav1.GetControllerOfNoCopy(e.Live); c != nil {
+		holder = c.Kind + " " + c.Name
+	} else if uid := e.Live.GetAnnotations()[OwnerUIDAnnotation]; uid != "" {
+		holder = cmp.Or(e.Live.GetAnnotations()[kind.OwnerAnnotation], "the custom resource with the UID "+uid)
+	}
+	if holder != "" {
+		return fmt.Sprintf("exists already and belongs to %s: delete or rename it, or rename the custom resource", holder)
+	}
+	return fmt.Sprintf("exists already and belongs to nobody: delete or rename it, rename the custom resource, or annotate the object with %s=<name of the custom resource>", AdoptAnnotation)
+}
+
+// RefuseClusterScoped refuses an object whose kind belongs to no namespace, unless the custom resource's kind allows it.
+func (o Owner) RefuseClusterScoped(object *unstructured.Unstructured) error {
+	if o.Kind.Policies.Placement == kind.PlacementAnywhere {
+		return nil
+	}
+	return fmt.Errorf("%s is cluster-scoped: the kind's policies.placement allows objects in the custom resource's own namespace only", object.GetKind())
+}
+
+// Claim returns object as it is applied: with the custom resource as its owner, by a reference or an annotation, and with the
+// digest of all that.
+func (o Owner) Claim(object *unstructured.Unstructured) (claimed *unstructured.Unstructured, digest string, err error) {
+	claimed = object.DeepCopy()
+	annotations := claimed.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	if owner.collects(want.GetNamespace()) {
-		want.SetOwnerReferences([]metav1.OwnerReference{ownerReference(owner)})
+	if o.collects(claimed.GetNamespace()) {
+		claimed.SetOwnerReferences([]metav1.OwnerReference{ownerReference(o)})
 	} else {
-		annotations[OwnerUIDAnnotation] = string(owner.GetUID())
-		want.SetAnnotations(annotations)
+		annotations[OwnerUIDAnnotation] = string(o.GetUID())
+		claimed.SetAnnotations(annotations)
 	}
-	data, err := json.Marshal(want.Object)
+	data, err := json.Marshal(claimed.Object)
 	if err != nil {
-		return nil, fmt.Errorf("encoding: %w", err)
+		return nil, "", fmt.Errorf("encoding: %w", err)
 	}
 	sum := sha256.Sum256(data)
-	w := &wish{owner: owner, object: want, digest: hex.EncodeToString(sum[:16])}
-	annotations[DigestAnnotation] = w.digest
-	want.SetAnnotations(annotations)
-	return w, nil
+	digest = hex.EncodeToString(sum[:16])
+	annotations[DigestAnnotation] = digest
+	claimed.SetAnnotations(annotations)
+	return claimed, digest, nil
 }
 
 func ownerReference(owner Owner) metav1.OwnerReference {
@@ -141,13 +191,4 @@ func ownerReference(owner Owner) metav1.OwnerReference {
 		Controller:         &isController,
 		BlockOwnerDeletion: &blockDeletion,
 	}
-}
-
-// String names the object for people.
-func (w *wish) String() string { return kind.Describe(w.object) }
-
-func (w *wish) id() objectID { return idOf(w.object) }
-
-func idOf(o *unstructured.Unstructured) objectID {
-	return objectID{o.GroupVersionKind().GroupKind(), types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}}
 }
