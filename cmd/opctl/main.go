@@ -127,6 +127,7 @@ Exit codes:
 		newVetCommand(),
 		newRenderCommand(),
 		newTestCommand(),
+		newDiffCommand(),
 		newGenerateCommand(),
 		newVersionCommand(),
 	)
