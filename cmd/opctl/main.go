@@ -128,6 +128,7 @@ Exit codes:
 		newRenderCommand(),
 		newTestCommand(),
 		newDiffCommand(),
+		newStatusCommand(),
 		newGenerateCommand(),
 		newVersionCommand(),
 	)

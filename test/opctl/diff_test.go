@@ -191,4 +191,5 @@ func TestDiffAsksForTheDefinition(t *testing.T) {
 	e := newTest(t)
 	got := e.diff(object("test.example.com/v1", "Ghost", "one", "spec: {}"))
 	e.Expect(got).To(Equal(result{code: 2, err: "Error: -: Ghost one: the cluster does not know test.example.com/v1 Ghost: opctl generate crd Ghost prints its definition\n"}))
+	e.Expect(e.opctl("", "status", "ghost", "one")).To(Equal(result{code: 2, err: "Error: the cluster does not know test.example.com/v1 Ghost\n"}))
 }
