@@ -49,13 +49,10 @@ func (c *cluster) dryRunResource(ctx context.Context, live, cr *unstructured.Uns
 // threeWay returns the patch that kubectl apply sends for a custom resource: what wanted changes in live, and what last had and
 // wanted has no more.
 func threeWay(last string, wanted, live *unstructured.Unstructured) ([]byte, error) {
-	wanted = wanted.DeepCopy()
-	annotations := wanted.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
+	if wanted.GetAnnotations() == nil { // kubectl puts its own there; without any, those of others would go, too
+		wanted = wanted.DeepCopy()
+		wanted.SetAnnotations(map[string]string{})
 	}
-	annotations[corev1.LastAppliedConfigAnnotation] = last // without any, those of others would go, too
-	wanted.SetAnnotations(annotations)
 	modified, err := wanted.MarshalJSON()
 	if err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ func TestDiffOfWhatIsThere(t *testing.T) {
 			"-        image: docker.io/library/memcached:1.6.40", "+        image: docker.io/library/memcached:1.6.45",
 		}), other.out)
 	}
-	e.Expect(e.kubectl("get", "deployments", "-o", "jsonpath={.items[*].spec.replicas}")).To(Equal("1 1"), "nothing is written")
+	e.Expect(e.kubectl("get", "memcacheds", "-o", "jsonpath={.items[*].spec.size}")).To(Equal("1 1"), "nothing is written")
 }
 
 // TestDiffOfDrift shows what the operator would put back, if it were not paused.
@@ -57,6 +57,8 @@ func TestDiffOfDrift(t *testing.T) {
 		"# Memcached cache is paused: nothing is applied until the annotation memcached-operator.example.com/paused goes",
 		"# spec.replicas of Deployment cache is taken back from kubectl",
 	))
+	e.Expect(e.kubectl("get", "deployment", "cache", "-o", "jsonpath={.spec.replicas}")).To(Equal("3"), "nothing is written")
+	e.Expect(e.kubectl("get", "serviceaccount", "cache", "--ignore-not-found")).To(BeEmpty())
 }
 
 // TestDiffLeavesToOthersWhatIsTheirs: an autoscaler's replicas are no difference, neither before nor after the operator saw them.
@@ -148,6 +150,7 @@ func TestDiffAcrossNamespaces(t *testing.T) {
 	e.Expect(created.code).To(Equal(1), "%+v", created)
 	e.Expect(created.out).To(ContainSubstring("+++ wanted/v1.Namespace.acme\n"))
 	e.Expect(created.out).To(ContainSubstring("+++ wanted/v1.ConfigMap.acme.greeting\n"))
+	e.Expect(created.out).To(ContainSubstring("+++ wanted/storage.k8s.io.v1.VolumeAttributesClass.acme\n"))
 	e.Expect(created.err).To(BeEmpty())
 
 	e.apply(tenant)
