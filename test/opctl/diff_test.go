@@ -145,17 +145,18 @@ func TestDiffOfWhatIsNotThere(t *testing.T) {
 // TestDiffAcrossNamespaces is of a kind whose objects are in no namespace, and in one that is not there yet.
 func TestDiffAcrossNamespaces(t *testing.T) {
 	e := newTest(t)
-	tenant := object("test.example.com/v1", "Tenant", "acme", "spec: {greeting: hello}")
+	acme := e.namespace + "-acme"
+	tenant := object("test.example.com/v1", "Tenant", acme, "spec: {greeting: hello}")
 	created := e.diff(tenant)
 	e.Expect(created.code).To(Equal(1), "%+v", created)
-	e.Expect(created.out).To(ContainSubstring("+++ wanted/v1.Namespace.acme\n"))
-	e.Expect(created.out).To(ContainSubstring("+++ wanted/v1.ConfigMap.acme.greeting\n"))
-	e.Expect(created.out).To(ContainSubstring("+++ wanted/storage.k8s.io.v1.VolumeAttributesClass.acme\n"))
+	e.Expect(created.out).To(ContainSubstring("+++ wanted/v1.Namespace." + acme + "\n"))
+	e.Expect(created.out).To(ContainSubstring("+++ wanted/v1.ConfigMap." + acme + ".greeting\n"))
+	e.Expect(created.out).To(ContainSubstring("+++ wanted/storage.k8s.io.v1.VolumeAttributesClass." + acme + "\n"))
 	e.Expect(created.err).To(BeEmpty())
 
 	e.apply(tenant)
-	t.Cleanup(func() { _, _ = shared.Kubectl(context.Background(), "delete", "tenant", "acme", "--wait=false") })
-	e.eventuallyReady("tenant/acme")
+	t.Cleanup(func() { _, _ = shared.Kubectl(context.Background(), "delete", "tenant", acme, "--wait=false") })
+	e.eventuallyReady("tenant/" + acme)
 	e.Expect(e.diff(tenant)).To(Equal(result{}))
 	e.Expect(e.diff(strings.ReplaceAll(tenant, "hello", "welcome")).changes()).To(ContainElements("-  greeting: hello", "+  greeting: welcome"))
 }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -75,6 +76,9 @@ func run(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
+// tests counts the tests: the namespace of one that ran before may still be on its way out.
+var tests atomic.Int32
+
 // test is one test's view of the cluster: a namespace of its own.
 type test struct {
 	*WithT
@@ -86,7 +90,7 @@ type test struct {
 func newTest(t *testing.T) *test {
 	t.Helper()
 	t.Parallel()
-	e := &test{WithT: NewWithT(t), t: t, namespace: strings.ToLower(t.Name()), kubeconfig: shared.KubeconfigPath()}
+	e := &test{WithT: NewWithT(t), t: t, namespace: fmt.Sprintf("%s-%d", strings.ToLower(t.Name()), tests.Add(1)), kubeconfig: shared.KubeconfigPath()}
 	e.kubectl("create", "namespace", e.namespace)
 	t.Cleanup(func() {
 		if _, err := shared.Kubectl(context.Background(), "delete", "namespace", e.namespace, "--wait=false"); err != nil {
