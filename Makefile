@@ -93,14 +93,13 @@ check: generate manifests fmt vet lint test ## Do all that CI does, and fail if 
 	git diff --exit-code
 
 .PHONY: generate
-generate: ## Refresh the rendered snapshots and what opctl's tests compare with.
-	go run ./cmd/opctl test --kinds-dir . --update --runs 1
+generate: ## Write all that follows from the kinds: definitions, rights, samples, values, reference, snapshots; and what opctl's tests compare with.
+	go run ./cmd/opctl generate --kinds-dir .
 	go test ./cmd/opctl -update
 
 .PHONY: manifests
-manifests: | bin ## Refresh config/rbac/role.yaml from what the kinds' charts render.
-	go run ./cmd/opctl generate rbac > bin/role.yaml
-	mv bin/role.yaml config/rbac/role.yaml
+manifests: ## The same of the kinds alone, as kubebuilder's users call it.
+	go run ./cmd/opctl generate --kinds-dir .
 
 .PHONY: fmt
 fmt: ## Format the code.

@@ -1,11 +1,7 @@
 package main
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/example/memcached-operator/reconciler/generate"
 )
@@ -41,13 +37,12 @@ They follow from the kinds' schemas: the API server refuses what breaks them, an
 	return cmd
 }
 
-// printYAML prints an object of the API as a YAML document, without the status that its type always has.
+// printYAML prints an object of the API as a YAML document.
 func printYAML(cmd *cobra.Command, object any) error {
-	text, err := yaml.Marshal(object)
+	text, err := generate.YAML(object)
 	if err != nil {
 		return err
 	}
-	kept, _, _ := strings.Cut(string(text), "\nstatus:\n")
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "---\n%s\n", strings.TrimSuffix(kept, "\n"))
+	_, err = cmd.OutOrStdout().Write(text)
 	return err
 }

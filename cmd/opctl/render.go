@@ -149,9 +149,18 @@ func selectKinds(dir string, names []string) ([]*kind.Kind, error) {
 	return kind.Select(kinds, names)
 }
 
-// loadKinds returns the built-in kinds and those in dir. One that does not load is an error, whether or not it is needed: who
-// names a folder works on it.
+// loadKinds returns the built-in kinds and those in dir.
 func loadKinds(dir string) ([]*kind.Kind, error) {
+	library, err := openLibrary(dir)
+	if err != nil {
+		return nil, err
+	}
+	return library.Kinds(), nil
+}
+
+// openLibrary opens the built-in kinds and those in dir. One that does not load is an error, whether or not it is needed: who
+// names a folder works on it.
+func openLibrary(dir string) (*kind.Library, error) {
 	library, err := kind.OpenLibrary(kind.LibraryOptions{Dir: dir})
 	if err != nil {
 		return nil, err
@@ -159,7 +168,7 @@ func loadKinds(dir string) ([]*kind.Kind, error) {
 	if broken := library.Broken(); len(broken) > 0 {
 		return nil, errors.Join(slices.SortedFunc(maps.Values(broken), func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })...)
 	}
-	return library.Kinds(), nil
+	return library, nil
 }
 
 // renderFiles calls each with every custom resource in files, rendered.

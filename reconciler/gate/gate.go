@@ -17,7 +17,7 @@ import (
 func Check(k *kind.Kind) error {
 	problems := slices.Concat(names(k), definitions(k), templates(k))
 	root, err := schema.Of(k)
-	if all, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // what errors.Join made
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		problems = append(problems, all.Unwrap()...)
 	} else if err != nil {
 		problems = append(problems, err)

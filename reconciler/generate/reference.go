@@ -35,8 +35,9 @@ func Reference(k *kind.Kind) ([]byte, error) {
 		line("%s\n", root.Description)
 	}
 	line("`apiVersion: %s`, `kind: %s`; %s; `kubectl get %s`.", k.GVK().GroupVersion(), k.Names.Kind, strings.ToLower(k.Scope), strings.Join(append([]string{k.Names.Plural}, k.Names.ShortNames...), "`, `kubectl get "))
+	line("")
 	for _, rule := range root.XValidations {
-		line("\n%s.", strings.ToUpper(rule.Message[:1])+rule.Message[1:])
+		line("- %s", rule.Message)
 	}
 	for _, part := range []string{"spec", "status"} {
 		props := root.Properties[part]
@@ -57,7 +58,7 @@ func Reference(k *kind.Kind) ([]byte, error) {
 			}
 			line("| `%s` | %s | %s | %s | %s |", path, cell(Type(p)), standard, cell(strings.Join(fieldBounds(p), "; ")), cell(p.Description))
 		})
-		rules(part, &props, line)
+		crossRules(part, &props, line)
 	}
 	if len(gaps) > 0 {
 		line("\n## What only the operator checks\n\nThe API server takes a custom resource that breaks these; its condition `Valid` then says so.\n")
@@ -96,8 +97,8 @@ func fieldBounds(p *schema.Props) []string {
 	return out
 }
 
-// rules writes those over several fields, by the struct.
-func rules(path string, p *schema.Props, line func(string, ...any)) {
+// crossRules writes those over several fields, by the struct.
+func crossRules(path string, p *schema.Props, line func(string, ...any)) {
 	first := true
 	visit := func(path string, p *schema.Props, _ bool) {
 		inner := p

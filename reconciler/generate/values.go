@@ -70,6 +70,13 @@ func ValuesSchema(k *kind.Kind) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the values of %s: %w", k.Names.Kind, err)
 	}
+	for _, s := range k.Listed {
+		known, err := validate.Spec(k, s.Name, k.Samples[s.Name])
+		if err != nil {
+			return nil, fmt.Errorf("sample %s: %w", s.Name, err)
+		}
+		schema.Widen(values, known)
+	}
 	root := jsonSchema(values)
 	root["$schema"] = "http://json-schema.org/draft-07/schema#"
 	root["title"] = "Values of the chart " + k.Chart.Name()

@@ -38,30 +38,38 @@ func Snapshots(k *kind.Kind) (map[string][]byte, error) {
 	return snapshots, nil
 }
 
+// Refresh returns the snapshots of k, by their files' names, and which files in testdata are snapshots of samples that are gone.
+func Refresh(k *kind.Kind, testdata fs.FS) (snapshots map[string][]byte, gone []string, err error) {
+	if snapshots, err = Snapshots(k); err != nil {
+		return nil, nil, err
+	}
+	present, err := read(testdata)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, file := range slices.Sorted(maps.Keys(present)) {
+		if snapshots[file] == nil {
+			gone = append(gone, file)
+		}
+	}
+	return snapshots, gone, nil
+}
+
 // Update makes the folder testdata hold the snapshots of k, and no others.
 func Update(k *kind.Kind, testdata string) error {
-	snapshots, err := Snapshots(k)
+	snapshots, gone, err := Refresh(k, os.DirFS(testdata))
 	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(testdata, 0o755); err != nil {
 		return err
 	}
-	present, err := read(os.DirFS(testdata))
-	if err != nil {
-		return err
-	}
-	for file := range present {
-		if snapshots[file] == nil {
-			if err := os.Remove(filepath.Join(testdata, file)); err != nil {
-				return err
-			}
+	for _, file := range gone {
+		if err := os.Remove(filepath.Join(testdata, file)); err != nil {
+			return err
 		}
 	}
 	for file, text := range snapshots {
-		if bytes.Equal(present[file], text) {
-			continue
-		}
 		if err := os.WriteFile(filepath.Join(testdata, file), text, 0o644); err != nil {
 			return err
 		}

@@ -28,6 +28,7 @@ func (r *reader) scalar(props *Props, path string, atoms []atom) {
 // constrain adds one constraint in the API server's own words where it has them.
 func (r *reader) constrain(props *Props, path string, a atom) {
 	switch {
+	case a.isLiteral() && r.lenient: // computed, and so another one for another custom resource
 	case a.isLiteral():
 		r.enumerate(props, []atom{a})
 	case a.call == "MinRunes":
@@ -252,12 +253,12 @@ func describe(arms [][]atom) string {
 	for _, arm := range arms {
 		var parts []string
 		for _, a := range arm {
-			switch {
-			case a.op == cue.NotEqualOp:
+			switch a.op {
+			case cue.NotEqualOp:
 				parts = append(parts, fmt.Sprintf("other than %v", a.args[0]))
-			case a.op == cue.RegexMatchOp:
+			case cue.RegexMatchOp:
 				parts = append(parts, fmt.Sprintf("text that matches %v", a.args[0]))
-			case a.op == cue.NotRegexMatchOp:
+			case cue.NotRegexMatchOp:
 				parts = append(parts, fmt.Sprintf("text that does not match %v", a.args[0]))
 			default:
 				parts = append(parts, fmt.Sprint(a.value))

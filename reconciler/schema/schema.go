@@ -42,6 +42,23 @@ func Values(k *kind.Kind) (*Props, error) {
 	})
 }
 
+// Widen lets the schema of a chart's values take value, too: fields that are there under a condition only are not known without
+// a custom resource. They may be of any type.
+func Widen(values *Props, value map[string]any) {
+	if len(values.Properties) == 0 {
+		return // takes anything
+	}
+	for key, inner := range value {
+		field, found := values.Properties[key]
+		if !found {
+			field = Props{XPreserveUnknownFields: new(true)}
+		} else if fields, ok := inner.(map[string]any); ok {
+			Widen(&field, fields)
+		}
+		values.Properties[key] = field
+	}
+}
+
 // Gap is a rule that the operator checks and the API server does not.
 type Gap struct {
 	// Path is the field's: spec.size.
@@ -326,10 +343,10 @@ func require(props *Props, rules ...apiextensionsv1.ValidationRule) {
 func (r *reader) property(parent *Props, f *field) *Props {
 	props := r.field(f.path, f.values)
 	props.Description = f.description
-	switch {
-	case f.presence == required:
+	switch f.presence {
+	case required:
 		parent.Required = append(parent.Required, f.name)
-	case f.presence == regular:
+	case regular:
 		if d := r.defaultOf(f, props); d != nil {
 			props.Default = &apiextensionsv1.JSON{Raw: d}
 		} else if props.XPreserveUnknownFields == nil && !r.lenient {
