@@ -124,6 +124,7 @@ Exit codes:
 		SilenceErrors: true,
 	}
 	root.AddCommand(
+		newExplainCommand(),
 		newVetCommand(),
 		newRenderCommand(),
 		newTestCommand(),

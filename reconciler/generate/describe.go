@@ -18,7 +18,7 @@ func Type(p *schema.Props) string {
 		return "[]" + Type(p.Items.Schema)
 	case p.AdditionalProperties != nil && p.AdditionalProperties.Schema != nil:
 		return "map[string]" + Type(p.AdditionalProperties.Schema)
-	case p.Type == "" || p.Type == "object" && len(p.Properties) == 0:
+	case p.Type == "" || p.XPreserveUnknownFields != nil && len(p.Properties) == 0:
 		return "any"
 	case p.Format == "date-time":
 		return "time"
