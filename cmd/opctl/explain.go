@@ -53,15 +53,15 @@ A field that does not begin with spec or status is looked for below spec. Lists 
 
 // explanation is what there is to say of a custom resource or of one of its fields.
 type explanation struct {
-	Kind        string   `json:"kind"`
-	APIVersion  string   `json:"apiVersion"`
-	Path        string   `json:"path,omitempty"`
-	Type        string   `json:"type"`
-	Required    bool     `json:"required,omitempty"`
-	Default     string   `json:"default,omitempty"`
-	Bounds      []string `json:"bounds,omitempty"`
-	Description string   `json:"description,omitempty"`
-	Fields      []explainedField  `json:"fields,omitempty"`
+	Kind        string           `json:"kind"`
+	APIVersion  string           `json:"apiVersion"`
+	Path        string           `json:"path,omitempty"`
+	Type        string           `json:"type"`
+	Required    bool             `json:"required,omitempty"`
+	Default     string           `json:"default,omitempty"`
+	Bounds      []string         `json:"bounds,omitempty"`
+	Description string           `json:"description,omitempty"`
+	Fields      []explainedField `json:"fields,omitempty"`
 
 	props *schema.Props
 }
