@@ -101,6 +101,20 @@ func generateAll(dir string) (changed []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if changed, err = writeFiles(files); err != nil {
+		return changed, err
+	}
+	for _, path := range removed {
+		if err := os.Remove(path); err != nil {
+			return changed, err
+		}
+		changed = append(changed, path)
+	}
+	return changed, nil
+}
+
+// writeFiles writes files by their paths, and returns the paths of those that it changed.
+func writeFiles(files map[string][]byte) (changed []string, err error) {
 	for _, path := range slices.Sorted(maps.Keys(files)) {
 		if isCurrent(path, files[path]) {
 			continue
@@ -109,12 +123,6 @@ func generateAll(dir string) (changed []string, err error) {
 			return changed, err
 		}
 		if err := os.WriteFile(path, files[path], 0o644); err != nil {
-			return changed, err
-		}
-		changed = append(changed, path)
-	}
-	for _, path := range removed {
-		if err := os.Remove(path); err != nil {
 			return changed, err
 		}
 		changed = append(changed, path)
@@ -151,7 +159,18 @@ func generated(dir string) (files map[string][]byte, removed []string, err error
 	if err != nil {
 		return nil, nil, err
 	}
-	var kinds []*kind.Kind
+	kinds, err := kindsOfFolder(library)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(kinds) == 0 {
+		return nil, nil, fmt.Errorf("%s holds no kind", filepath.Join(dir, "schemas"))
+	}
+	return following(dir, kinds)
+}
+
+// kindsOfFolder returns the kinds in library that are not built in. One that the operator would refuse is an error.
+func kindsOfFolder(library *kind.Library) (kinds []*kind.Kind, err error) {
 	var problems []error
 	for _, k := range library.Kinds() {
 		if library.IsEmbedded(k) {
@@ -163,11 +182,14 @@ func generated(dir string) (files map[string][]byte, removed []string, err error
 		}
 	}
 	if len(problems) > 0 {
-		return nil, nil, findings{errors.Join(problems...)}
+		return nil, findings{errors.Join(problems...)}
 	}
-	if len(kinds) == 0 {
-		return nil, nil, fmt.Errorf("%s holds no kind", filepath.Join(dir, "schemas"))
-	}
+	return kinds, nil
+}
+
+// following returns all files that follow from kinds if these are in dir, by their paths, and the snapshots in dir of samples
+// that are gone.
+func following(dir string, kinds []*kind.Kind) (files map[string][]byte, removed []string, err error) {
 	below, err := generate.Files(kinds)
 	if err != nil {
 		return nil, nil, findings{err}

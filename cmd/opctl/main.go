@@ -125,6 +125,7 @@ Exit codes:
 	}
 	root.AddCommand(
 		newExplainCommand(),
+		newNewCommand(),
 		newVetCommand(),
 		newRenderCommand(),
 		newTestCommand(),
