@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"cuelang.org/go/cue/token"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -164,7 +165,7 @@ func whatNext(out io.Writer, k *kind.Kind, dir string) error {
 		see = "make sandbox"
 	}
 	_, err := fmt.Fprintf(out, `
-Change %s and %s to what it should be.
+Change %s and %s into what the kind should be.
 Then: opctl generate --kinds-dir %s && opctl test --kinds-dir %[3]s %s
 See it run: %s
 `, filepath.Join(dir, "schemas", k.Folder), filepath.Join(dir, "charts", k.Chart.Name()), dir, k.Names.Kind, see)
@@ -174,7 +175,7 @@ See it run: %s
 // camelCase is how kinds are written.
 var camelCase = regexp.MustCompile("^[A-Z][A-Za-z0-9]*$")
 
-// taken are the names that stand for something else in what is written.
+// taken are the names that what is written gives to something else.
 var taken = []string{"Kind", "Spec", "Values", "Status", "Report"}
 
 // scaffoldValues returns what the scaffold's templates ask for.
@@ -183,7 +184,10 @@ func (o newKindOptions) scaffoldValues(name string) (v scaffoldValues, err error
 		return v, fmt.Errorf("%q is no name of a kind: it begins with a capital letter and holds only letters and digits, such as Redis", name)
 	}
 	if slices.Contains(taken, name) {
-		return v, fmt.Errorf("%q is no name for a kind: what is written calls something else so", name)
+		return v, fmt.Errorf("%q is no name for a kind that this command writes: its files call something else so", name)
+	}
+	if lower := strings.ToLower(name); token.Lookup(lower) != token.IDENT {
+		return v, fmt.Errorf("%q is no name for a kind that this command writes: its package would be %q, which is a word of CUE", name, lower)
 	}
 	v = scaffoldValues{Kind: name, Name: strings.ToLower(name), Group: o.group, Version: o.version, Plural: o.plural, Port: o.port}
 	if v.Plural == "" {

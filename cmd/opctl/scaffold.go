@@ -93,7 +93,7 @@ func unusual(v scaffoldValues) error {
 		if l.Err != nil {
 			return l.Err
 		}
-		if _, err := validate.Spec(l.Kind, v.Name, spec); err != nil {
+		if _, err := validate.Spec(l.Kind, "any", spec); err != nil {
 			return err
 		}
 	}
