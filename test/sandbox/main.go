@@ -47,7 +47,7 @@ func run(ctx context.Context, dir string, nodes int, manager string, prepare boo
 	if _, err := cluster.Binaries(ctx, os.Stderr); err != nil || prepare {
 		return err
 	}
-	kinds, err := kind.Embedded()
+	library, err := kind.OpenLibrary(kind.LibraryOptions{Dir: "."})
 	if err != nil {
 		return err
 	}
@@ -90,10 +90,12 @@ func run(ctx context.Context, dir string, nodes int, manager string, prepare boo
 
 	ended := make(chan error, 1)
 	go func() { ended <- c.Wait(ctx) }()
-	table, err := newTable(c.Admin(), kinds, os.Stdout)
+	table, err := newTable(c.Admin(), library, os.Stdout)
 	if err != nil {
 		return err
 	}
+	// It ends with ctx. What the operator makes of a change is for the operator to tell.
+	go func() { _ = library.Watch(ctx, func(kind.Change) {}) }()
 	return show(ctx, table, folder, ended)
 }
 

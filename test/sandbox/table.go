@@ -22,18 +22,18 @@ import (
 	"github.com/example/memcached-operator/reconciler/kind"
 )
 
-// table shows the custom resources of all kinds. On a terminal it is drawn over itself; elsewhere it is printed again when
-// something but the age has changed.
+// table shows the custom resources of all kinds, those of the checkout included. On a terminal it is drawn over itself; elsewhere
+// it is printed again when something but the age has changed.
 type table struct {
 	client dynamic.Interface
-	kinds  []*kind.Kind
+	kinds  *kind.Library
 	out    *os.File
 	live   bool
 	drawn  int    // lines of the last drawing that are to be drawn over
 	last   string // what was last shown, without ages
 }
 
-func newTable(config *rest.Config, kinds []*kind.Kind, out *os.File) (*table, error) {
+func newTable(config *rest.Config, kinds *kind.Library, out *os.File) (*table, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -45,11 +45,11 @@ func newTable(config *rest.Config, kinds []*kind.Kind, out *os.File) (*table, er
 func (t *table) refresh(ctx context.Context) (ready bool, err error) {
 	var rows [][]string
 	ready = true
-	for _, k := range t.kinds {
+	for _, k := range t.kinds.Kinds() {
 		resource := k.GVK().GroupVersion().WithResource(k.Names.Plural)
 		list, err := t.client.Resource(resource).List(ctx, metav1.ListOptions{})
 		if apierrors.IsNotFound(err) {
-			continue // someone deleted the CustomResourceDefinition
+			continue // its CustomResourceDefinition is not there, or no longer
 		}
 		if err != nil {
 			return false, fmt.Errorf("listing %s: %w", k.Names.Plural, err)
