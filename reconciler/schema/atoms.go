@@ -69,7 +69,7 @@ func (r *reader) follow(path string, v cue.Value, args []cue.Value) []atom {
 	switch {
 	case name == "UniqueItems" || name == "Time":
 		return []atom{{value: v, call: name}}
-	case !target.Exists() || target.Path().String() == v.Path().String():
+	case !target.Exists() || target.Path().String() == v.Path().String() && target.Pos() == v.Pos(): // a definition may bear the name of another package's
 		return []atom{{value: v}}
 	}
 	return r.flatten(path, target)

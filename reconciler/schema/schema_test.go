@@ -84,6 +84,8 @@ func TestSpec(t *testing.T) {
 			"type: string\nmaxLength: 1\nx-kubernetes-validations:\n- rule: self.matches('^[a-z]$')\n  message: must be a letter"},
 		{"through a definition, with a default", "f: *\"a\" | #L\n#L: =~\"^[a-z]$\" | error(\"must be a letter\")",
 			"type: string\nmaxLength: 1\ndefault: a\nx-kubernetes-validations:\n- rule: self.matches('^[a-z]$')\n  message: must be a letter"},
+		{"through a definition that bears the name of another package's", "f?: #CPU\n#CPU: kind.#CPU",
+			"x-kubernetes-int-or-string: true\nmaxLength: 8\nx-kubernetes-validations:\n- rule: (type(self) == int && self >= 0 && self <= 1000) || (type(self) == string && self.matches(r'^([0-9]{1,4}(\\.[0-9]{1,3})?|[0-9]{1,7}m)$'))\n  message: must be an amount of CPU, such as 250m, 0.5 or 2"},
 		{"a message over bounds", `f?: int & >=1 | error("too few")`,
 			"type: integer\nformat: int64\nx-kubernetes-validations:\n- rule: self >= 1\n  message: too few"},
 		{"bounds on a float in a message", `f?: number & >=1 | error("too few")`,
