@@ -112,6 +112,9 @@ func (r *reader) title(object cue.Value) string {
 	return ""
 }
 
+// ruleCheck leads to what kind.#Rule itself adds to a rule.
+var ruleCheck = cue.MakePath(cue.Hid("_check", "github.com/example/memcached-operator/schemas/kind"))
+
 // rules returns those over several fields of a struct: its hidden fields that are a kind.#Rule.
 func (r *reader) rules(path string, atoms []atom) (rules apiextensionsv1.ValidationRules) {
 	for _, a := range atoms {
@@ -126,6 +129,9 @@ func (r *reader) rules(path string, atoms []atom) (rules apiextensionsv1.Validat
 			message, err := it.Value().LookupPath(cue.ParsePath("message")).String()
 			if err != nil {
 				continue // a part of some calculation
+			}
+			if it.Value().LookupPath(cue.ParsePath("holds")).Exists() && !it.Value().LookupPath(ruleCheck).Exists() {
+				r.refuse(join(path, it.Selector().String()), it.Value().Pos(), "is no kind.#Rule, so that nobody checks it. In a struct with a field kind, which that name means there, write #Rule, and #Rule: kind.#Rule beside the struct")
 			}
 			cel, err := it.Value().LookupPath(cue.ParsePath("cel")).String()
 			if err != nil {

@@ -226,6 +226,7 @@ func TestProblems(t *testing.T) {
 		{`a?: {b!: int} | {c!: int}`, "spec.cue:15: spec.a: the API server knows no structs of different forms: declare all fields as optional, and say what goes together by kind.#Rule"},
 		{`a?: struct.MaxFields(4) & {b?: int, [string]: int}`, "spec.cue:15: spec.a: the API server knows no struct with both declared fields and others by a pattern: keep them apart"},
 		{`a?: =~"^a" | error("must begin with a")`, "spec.cue:15: spec.a: bound the string, such as strings.MaxRunes(253) & …: the API server runs no regular expression on endless strings"},
+		{`kind?: string, _same: kind.#Rule & {holds: kind == "a", message: "kind must be a"}`, "spec.cue:15: spec._same: is no kind.#Rule, so that nobody checks it."},
 		{`a?: list.MaxItems(2) & string`, "spec.a: no value can be of this type"},
 	} {
 		_, _, err := read(t, c.spec)
