@@ -89,7 +89,7 @@ clean: ## Remove what was built; the control plane in .cache stays.
 ##@ Develop
 
 .PHONY: check
-check: generate manifests fmt vet lint test ## Do all that CI does, and fail if it changes a file.
+check: generate manifests compat fmt vet lint test ## Do all that CI does, and fail if it changes a file.
 	git diff --exit-code
 
 .PHONY: generate
@@ -100,6 +100,12 @@ generate: ## Write all that follows from the kinds: definitions, rights, samples
 .PHONY: manifests
 manifests: ## The same of the kinds alone, as kubebuilder's users call it.
 	go run ./cmd/opctl generate --kinds-dir .
+
+.PHONY: compat
+compat: ## Refuse a change of a schema that custom resources of the last release would not survive.
+	@tag=$$(git describe --tags --abbrev=0 2>/dev/null) || { echo "There is no release yet, and so nothing is stored"; exit 0; }; \
+	mkdir -p bin && rm -rf bin/released && mkdir bin/released && git archive $$tag config/crd/bases | tar -x -C bin/released && \
+	go run ./cmd/opctl test --runs 1 --kinds-dir . --against bin/released/config/crd/bases
 
 .PHONY: fmt
 fmt: ## Format the code.

@@ -21,6 +21,7 @@ type testOptions struct {
 	update   bool
 	runs     int
 	output   string
+	against  []string
 }
 
 func newTestCommand() *cobra.Command {
@@ -36,27 +37,34 @@ A kind passes if
   beside it gives its status; the kinds that are built in have none;
 - each sample renders the same each time;
 - each branch of the templates is reached by a sample, and each field of the spec set, with each value of its enumerations and
-  booleans.`,
+  booleans;
+- with --against, its schema takes all custom resources that those CustomResourceDefinitions took.`,
 		Example: `  opctl test
-  opctl test --kinds-dir ./my-kinds --update`,
+  opctl test --kinds-dir ./my-kinds --update
+  kubectl get crd redises.data.example.com -o yaml | opctl test --kinds-dir ./my-kinds --against -`,
 		ValidArgsFunction: completeKinds,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return test(cmd.OutOrStdout(), names, o)
+			return test(cmd.InOrStdin(), cmd.OutOrStdout(), names, o)
 		},
 	}
 	addKindsDirFlag(cmd, &o.kindsDir)
 	cmd.Flags().BoolVar(&o.update, "update", false, "write the snapshots, and delete those of samples that are gone, before they are compared")
 	cmd.Flags().IntVar(&o.runs, "runs", 100, "how many times each sample is rendered")
+	cmd.Flags().StringArrayVar(&o.against, "against", nil, "file or folder with CustomResourceDefinitions whose stored custom resources must remain valid, - for standard input; may be repeated")
 	addOutputFlag(cmd, &o.output, formatText, formatJSON, formatYAML)
 	return cmd
 }
 
-func test(out io.Writer, names []string, o testOptions) error {
+func test(in io.Reader, out io.Writer, names []string, o testOptions) error {
 	switch {
 	case o.update && o.kindsDir == "":
 		return errors.New("--update writes into the folder that --kinds-dir names")
 	case o.runs < 0:
 		return fmt.Errorf("--runs %d is less than 0", o.runs)
+	}
+	definitions, err := readDefinitions(in, o.against)
+	if err != nil {
+		return err
 	}
 	library, err := kind.OpenLibrary(kind.LibraryOptions{Dir: o.kindsDir})
 	if err != nil {
@@ -78,6 +86,7 @@ func test(out io.Writer, names []string, o testOptions) error {
 		if err != nil {
 			return err
 		}
+		result.Problems = append(result.Problems, breaks(k, definitions)...)
 		results = append(results, result)
 	}
 	if err := showTests(out, o.output, results); err != nil {
