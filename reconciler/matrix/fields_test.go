@@ -113,9 +113,7 @@ kind.#Kind & {
 		inner: *"A" | "B"
 		other: *true | bool
 	}
-	items: list.MaxItems(9) & [...{
-		of!: #Name
-	}]
+	items: list.MaxItems(9) & [...#Item]
 	map: struct.MaxFields(9) & {[string]: {
 		of: string
 	}}
@@ -124,6 +122,9 @@ kind.#Kind & {
 	columns: list.MaxItems(9) & [...kind.#Column]
 	byName: struct.MaxFields(9) & {[string]: kind.#Column}
 	inner?: column?: kind.#Column
+}
+#Item: {
+	of!: #Name
 }
 #Name: string
 #Shared: {

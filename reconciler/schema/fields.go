@@ -1,10 +1,14 @@
 package schema
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/cuecontext"
+	cueerrors "cuelang.org/go/cue/errors"
 	"cuelang.org/go/cue/token"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
@@ -49,6 +53,7 @@ func (r *reader) fields(path string, atoms []atom) []*field {
 			if f == nil {
 				f = &field{name: name, path: join(path, name), pos: it.Value().Pos()}
 				byName[name] = f
+				r.positions[f.path] = f.pos
 				fields = append(fields, f)
 			}
 			f.add(s, it.Value())
@@ -181,6 +186,56 @@ func (r *reader) checkConditional(path string, v cue.Value, declared map[string]
 				}
 			}
 		}
+	}
+}
+
+// entry is a part of the custom resource whose schema is object: at path, as part of what whole makes.
+type entry struct {
+	object cue.Value
+	path   string
+	pos    token.Pos
+	whole  func(any) any
+}
+
+func (e entry) field(name string, pos token.Pos) entry {
+	return entry{e.object, join(e.path, name), pos, func(v any) any { return e.whole(map[string]any{name: v}) }}
+}
+
+func (e entry) element() entry {
+	return entry{e.object, e.path + "[]", e.pos, func(v any) any { return e.whole([]any{v}) }}
+}
+
+// value is one in a map, under a name that most patterns allow.
+func (e entry) value() entry {
+	return entry{e.object, e.path + "[]", e.pos, func(v any) any { return e.whole(map[string]any{"a": v}) }}
+}
+
+// isClosed tells whether CUE refuses a field that is not declared.
+func (e entry) isClosed() bool {
+	tried := e.object.Unify(cuecontext.New().Encode(e.whole(map[string]any{"undeclared": true})))
+	return slices.ContainsFunc(cueerrors.Errors(tried.Validate()), func(err cueerrors.Error) bool {
+		format, _ := err.Msg()
+		return strings.Contains(format, "not allowed")
+	})
+}
+
+// checkEntries refuses structs in lists and maps that CUE takes with fields that they do not declare: the API server does not.
+// Within a definition all is closed, but CUE forgets that in `list.MaxItems(8) & [...{…}]` (cuelang.org/go v0.17.1).
+func (r *reader) checkEntries(e entry, props *Props) {
+	isStruct := props.Type == "object" && props.XPreserveUnknownFields == nil && props.AdditionalProperties == nil
+	if isStruct && strings.Contains(e.path, "[]") && !e.isClosed() {
+		r.refuse(e.path, e.pos, "takes any field beside those that are declared: give it a definition of its own, such as [...#Entry]")
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(props.Properties)) {
+		field := props.Properties[name]
+		r.checkEntries(e.field(name, r.positions[join(e.path, name)]), &field)
+	}
+	if props.Items != nil && props.Items.Schema != nil {
+		r.checkEntries(e.element(), props.Items.Schema)
+	}
+	if props.AdditionalProperties != nil && props.AdditionalProperties.Schema != nil {
+		r.checkEntries(e.value(), props.AdditionalProperties.Schema)
 	}
 }
 

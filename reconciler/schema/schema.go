@@ -27,7 +27,7 @@ type Props = apiextensionsv1.JSONSchemaProps
 // error names file, line and field of everything that the API server could not check, or would silently prune.
 func Of(k *kind.Kind) (*Props, error) {
 	return kind.Evaluate(k, "the schema", func(p *kind.Program) (*Props, error) {
-		r := &reader{folder: k.Folder}
+		r := newReader(k, false)
 		root := r.root(p.Object)
 		return root, r.problem()
 	})
@@ -37,7 +37,7 @@ func Of(k *kind.Kind) (*Props, error) {
 // of any type.
 func Values(k *kind.Kind) (*Props, error) {
 	return kind.Evaluate(k, "the chart's values", func(p *kind.Program) (*Props, error) {
-		r := &reader{folder: k.Folder, lenient: true}
+		r := newReader(k, true)
 		return r.field("", []cue.Value{p.Values}), r.problem()
 	})
 }
@@ -70,7 +70,7 @@ type Gap struct {
 // Gaps returns what only the operator checks of a custom resource of k, sorted by field.
 func Gaps(k *kind.Kind) ([]Gap, error) {
 	return kind.Evaluate(k, "the schema", func(p *kind.Program) ([]Gap, error) {
-		r := &reader{folder: k.Folder}
+		r := newReader(k, false)
 		r.root(p.Object)
 		slices.SortStableFunc(r.gaps, func(a, b Gap) int { return cmp.Compare(a.Path, b.Path) })
 		return r.gaps, r.problem()
@@ -84,6 +84,12 @@ type reader struct {
 	lenient  bool
 	problems []error
 	gaps     []Gap
+	// positions are where fields are declared, by their paths.
+	positions map[string]token.Pos
+}
+
+func newReader(k *kind.Kind, lenient bool) *reader {
+	return &reader{folder: k.Folder, lenient: lenient, positions: map[string]token.Pos{}}
 }
 
 // problem returns all problems, each once: a definition that is used twice is read twice.
@@ -121,7 +127,9 @@ func (r *reader) root(object cue.Value) *Props {
 			root.Properties[f.name] = Props{Type: "object"}
 			require(root, r.metadata(f)...)
 		case "spec":
-			root.Properties[f.name] = *r.property(root, f)
+			spec := r.property(root, f)
+			root.Properties[f.name] = *spec
+			r.checkEntries(entry{object: object, whole: func(v any) any { return v }}.field("spec", f.pos), spec)
 		case "status":
 			root.Properties[f.name] = *r.status(f)
 		default:
@@ -157,7 +165,7 @@ func (r *reader) metadata(metadata *field) (rules apiextensionsv1.ValidationRule
 // status reads the status, which the kind declares open since the operator adds to it. What is not declared is pruned all the
 // same: reports are checked against it.
 func (r *reader) status(f *field) *Props {
-	inner := &reader{folder: r.folder, lenient: true}
+	inner := &reader{folder: r.folder, lenient: true, positions: r.positions}
 	status := inner.field("status", f.values)
 	status.XPreserveUnknownFields = nil
 	return status

@@ -115,9 +115,9 @@ func TestSpec(t *testing.T) {
 		{"a list with a default", `f: list.MaxItems(4) & ([...string] | *["a"])`, "type: array\nmaxItems: 4\ndefault: [a]\nitems: {type: string}"},
 		{"a list that must not be empty", `f: list.MinItems(1) & list.MaxItems(4) & [...int]`, "type: array\nminItems: 1\nmaxItems: 4\nitems: {type: integer, format: int64}\nrequired"},
 		{"a set", `f?: list.UniqueItems & list.MaxItems(4) & [...string]`, "type: array\nmaxItems: 4\nx-kubernetes-list-type: set\nitems: {type: string}"},
-		{"a set of structs with a name alone", `f?: list.UniqueItems() & list.MaxItems(4) & [...{name!: string}]`,
+		{"a set of structs with a name alone", "f?: list.UniqueItems() & list.MaxItems(4) & [...#E]\n#E: name!: string",
 			"type: array\nmaxItems: 4\nx-kubernetes-list-type: map\nx-kubernetes-list-map-keys: [name]\nitems: {type: object, required: [name], properties: {name: {type: string}}}"},
-		{"entries told apart by a field", `f?: list.MaxItems(4) & [...{name!: string, a?: int}] @crd(mapKey=name)`,
+		{"entries told apart by a field", "f?: list.MaxItems(4) & [...#E] @crd(mapKey=name)\n#E: {name!: string, a?: int}",
 			"type: array\nmaxItems: 4\nx-kubernetes-list-type: map\nx-kubernetes-list-map-keys: [name]\nitems: {type: object, required: [name], properties: {name: {type: string}, a: {type: integer, format: int64}}}"},
 		{"lists of lists", `f?: list.MaxItems(4) & [...list.MaxItems(2) & [...int]]`,
 			"type: array\nmaxItems: 4\nitems: {type: array, maxItems: 2, items: {type: integer, format: int64}}"},
@@ -227,6 +227,8 @@ func TestProblems(t *testing.T) {
 		{`a?: struct.MaxFields(4) & {b?: int, [string]: int}`, "spec.cue:15: spec.a: the API server knows no struct with both declared fields and others by a pattern: keep them apart"},
 		{`a?: =~"^a" | error("must begin with a")`, "spec.cue:15: spec.a: bound the string, such as strings.MaxRunes(253) & …: the API server runs no regular expression on endless strings"},
 		{`kind?: string, _same: kind.#Rule & {holds: kind == "a", message: "kind must be a"}`, "spec.cue:15: spec._same: is no kind.#Rule, so that nobody checks it."},
+		{`a?: list.MaxItems(4) & [...{b?: int}]`, "spec.cue:15: spec.a[]: takes any field beside those that are declared: give it a definition of its own, such as [...#Entry]"},
+		{`a?: b?: list.MaxItems(4) & [...{c?: int}]`, "spec.cue:15: spec.a.b[]: takes any field"},
 		{`a?: list.MaxItems(2) & string`, "spec.a: no value can be of this type"},
 	} {
 		_, _, err := read(t, c.spec)
