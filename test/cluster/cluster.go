@@ -233,7 +233,8 @@ func (c *Cluster) installCRDs(ctx context.Context) error {
 		return nil
 	}
 	files := strings.Join(c.options.CRDs, ",")
-	if _, err := c.Kubectl(ctx, "create", "-f", files); err != nil {
+	// As make install does, whose later changes are then no conflict.
+	if _, err := c.Kubectl(ctx, "apply", "--server-side", "-f", files); err != nil {
 		return fmt.Errorf("installing CRDs: %w", err)
 	}
 	if _, err := c.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "-f", files); err != nil {
