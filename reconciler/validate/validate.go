@@ -5,6 +5,7 @@ package validate
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/cuecontext"
@@ -14,8 +15,9 @@ import (
 )
 
 // Spec checks the spec of the custom resource called name, in JSON's types with whole numbers as int64, and returns the
-// chart's values: defaults filled in, settings derived. A null counts as absent, and so does a spec that is nil. spec is
-// neither changed nor copied before it is known to be of reasonable size.
+// chart's values: defaults filled in, settings derived. What the API server would store is what counts: a null is an absent field,
+// unless the schema allows null or does not know the field, 1.0 is 1, and a spec that is nil is empty. spec is neither changed nor
+// copied before it is known to be of reasonable size.
 //
 // A spec that breaks the schema gives an *InvalidError; any other error is a fault of the kind itself.
 func Spec(k *kind.Kind, name string, spec any) (kind.Values, error) {
@@ -28,7 +30,7 @@ func Spec(k *kind.Kind, name string, spec any) (kind.Values, error) {
 // Status checks that status, computed by the kind's report, is what the kind declares as the status of its custom resources.
 func Status(k *kind.Kind, cr *unstructured.Unstructured, status map[string]any) error {
 	_, err := kind.Evaluate(k, "the status", func(p *kind.Program) (any, error) {
-		input := object(k, cr.GetName(), cr.Object["spec"])
+		input := object(k, p, cr.GetName(), cr.Object["spec"])
 		input["status"] = status
 		err := p.Object.Unify(cuecontext.New().Encode(input)).Validate(cue.Concrete(true), cue.Final())
 		if err != nil {
@@ -40,7 +42,7 @@ func Status(k *kind.Kind, cr *unstructured.Unstructured, status map[string]any) 
 }
 
 func evaluate(k *kind.Kind, p *kind.Program, name string, spec any) (kind.Values, error) {
-	input := object(k, name, spec)
+	input := object(k, p, name, spec)
 	// A context of its own for each input: what is encoded into a shared one is never freed.
 	result := p.Plan.FillPath(cue.MakePath(cue.Def("object")), cuecontext.New().Encode(input))
 	if err := result.Validate(cue.Concrete(true), cue.Final()); err != nil {
@@ -64,7 +66,7 @@ func explain(k *kind.Kind, p *kind.Program, input map[string]any, err error) err
 }
 
 // object returns the custom resource as CUE sees it.
-func object(k *kind.Kind, name string, spec any) map[string]any {
+func object(k *kind.Kind, p *kind.Program, name string, spec any) map[string]any {
 	o := map[string]any{
 		"apiVersion": k.GVK().GroupVersion().String(),
 		"kind":       k.Names.Kind,
@@ -72,7 +74,7 @@ func object(k *kind.Kind, name string, spec any) map[string]any {
 		"spec":       map[string]any{},
 	}
 	if spec != nil {
-		o["spec"] = withoutNulls(spec)
+		o["spec"] = stored(spec, func() cue.Value { return p.Object.LookupPath(cue.MakePath(cue.Str("spec"))) })
 	}
 	return o
 }
@@ -83,23 +85,76 @@ func IsInvalid(err error) bool {
 	return ok
 }
 
-// withoutNulls returns a copy of v without null fields at any depth.
-func withoutNulls(v any) any {
+// mostWhole is up to where the API server takes a number such as 3.0 for an integer.
+const mostWhole = 1<<53 - 1
+
+// stored returns a copy of v as the API server would store it. schema returns what CUE says of v; it is called only where it
+// matters, since it costs more than the copy.
+func stored(v any, schema func() cue.Value) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for key, value := range v {
-			if value != nil {
-				out[key] = withoutNulls(value)
+			field := func() cue.Value { return fieldOf(schema(), key) }
+			if value != nil || !isAbsent(field()) {
+				out[key] = stored(value, field)
 			}
 		}
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i := range v {
-			out[i] = withoutNulls(v[i])
+			out[i] = stored(v[i], func() cue.Value { return elementOf(schema()) })
 		}
 		return out
+	case float64:
+		if v == math.Trunc(v) && math.Abs(v) <= mostWhole {
+			return int64(v)
+		}
 	}
 	return v
+}
+
+// fieldOf returns what a struct declares as a field; of a map, what it says of all values, be the key as it may.
+func fieldOf(v cue.Value, key string) (pattern cue.Value) {
+	if !v.Exists() {
+		return v
+	}
+	fields, err := v.Fields(cue.Optional(true), cue.Patterns(true))
+	for err == nil && fields.Next() {
+		switch s := fields.Selector(); {
+		case s.ConstraintType() == cue.PatternConstraint:
+			pattern = fields.Value()
+		case s.Unquoted() == key:
+			return fields.Value()
+		}
+	}
+	return pattern
+}
+
+// elementOf returns what a list says of its entries. One that must not be empty says it only in a part of its conjunction.
+func elementOf(v cue.Value) (none cue.Value) {
+	if !v.Exists() {
+		return v
+	}
+	if element := v.LookupPath(cue.MakePath(cue.AnyIndex)); element.Exists() {
+		return element
+	}
+	if op, parts := v.Expr(); op == cue.AndOp {
+		for _, part := range parts {
+			if element := elementOf(part); element.Exists() {
+				return element
+			}
+		}
+	}
+	return none
+}
+
+// isAbsent tells whether a null counts as absent.
+func isAbsent(field cue.Value) bool {
+	if !field.Exists() {
+		return false
+	}
+	types := field.IncompleteKind()
+	return types == cue.TopKind || types&cue.NullKind == 0
 }

@@ -57,6 +57,12 @@ func TestValidSpecs(t *testing.T) {
 			want: `{"size": 1, "image": {"reference": "docker.io/library/memcached:1.6.45", "pullPolicy": "IfNotPresent", "pullSecrets": []},
 				"resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "256Mi"}}, "args": ["-m", "200"]}`,
 		},
+		"a whole number": {
+			reason: "the API server stores 1.0 as 1",
+			spec:   `{"size": 1.0, "resources": {"limits": {"memory": 2.68435456e8}}}`,
+			want: `{"size": 1, "image": {"reference": "docker.io/library/memcached:1.6.45", "pullPolicy": "IfNotPresent", "pullSecrets": []},
+				"resources": {"requests": {"cpu": "100m", "memory": 268435456}, "limits": {"memory": 268435456}}, "args": ["-m", "200"]}`,
+		},
 		"all set": {
 			reason: "a digest alone names the image; the cache follows the memory limit",
 			spec: `{"size": 1000, "image": {"repository": "registry.example.com:5000/mirror/memcached", "digest": "sha256:` + strings.Repeat("0a", 32) + `",
@@ -92,6 +98,9 @@ func TestInvalidSpecsNameFieldValueAndBound(t *testing.T) {
 		`{"size": 1001}`:                                 `spec.size: invalid value 1001 (out of bound <=1000)`,
 		`{"size": "three"}`:                              `spec.size: invalid value "three": must be of type int`,
 		`{"size": 2.5}`:                                  `spec.size: invalid value 2.5: must be of type int`,
+		`{"siez": null}`:                                 `spec.siez: field not allowed`,
+		`{"image": {"x": {"y": null}}}`:                  `spec.image.x: field not allowed`,
+		`{"image": {"pullSecrets": [null]}}`:             `spec.image.pullSecrets[0]: invalid value null: must be of type struct`,
 		`{"siez": 3}`:                                    `spec.siez: field not allowed`,
 		`{"image": {"pullPolicy": "Sometimes"}}`:         `spec.image.pullPolicy: invalid value "Sometimes": must be one of "Always", "IfNotPresent", "Never"`,
 		`{"image": {"repository": "not an image"}}`:      `spec.image.repository: invalid value "not an image": must be an image name without tag and digest, such as docker.io/library/memcached`,
