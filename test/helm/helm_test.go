@@ -21,10 +21,10 @@ import (
 	"github.com/example/memcached-operator/reconciler/validate"
 )
 
-// helm runs the stock command, of the release that tools/go.mod pins.
+// helm runs the stock command, of the release that tools/helm pins.
 func helm(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", append([]string{"tool", "-modfile=../../tools/go.mod", "helm"}, args...)...)
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"tool", "-modfile=../../tools/helm/go.mod", "helm"}, args...)...)
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problems
 	if err := cmd.Run(); err != nil {
