@@ -170,10 +170,10 @@ func TestDiffSaysWhatItCannotDo(t *testing.T) {
 	e.Expect(taken.err).To(HavePrefix("Error: -: Memcached taken: ServiceAccount taken: exists already and belongs to nobody: delete or rename it"))
 	e.Expect(taken.out).To(ContainSubstring("+++ wanted/apps.v1.Deployment." + e.namespace + ".taken"))
 
-	// One definition refuses what the schema does, the other takes anything.
+	// One definition refuses what the schema does, the other does not know the rule.
 	invalid := e.diff(memcached("bad", "{size: -1}") + object("test.example.com/v1", "Strongbox", "box", "spec: {edition: -1}") + memcached("good", "{size: 1}"))
 	e.Expect(invalid.code).To(Equal(2), "%+v", invalid)
-	e.Expect(invalid.err).To(Equal("Error: -: Memcached bad: spec.size: invalid value -1 (out of bound >=0)\n-: Strongbox box: spec.edition: invalid value -1 (out of bound >0)\n"))
+	e.Expect(invalid.err).To(Equal("Error: -: Memcached bad: spec.size: invalid value -1 (out of bound >=0)\nError: -: Strongbox box: spec: edition must be above 0\n"))
 	e.Expect(invalid.out).To(ContainSubstring("+++ wanted/apps.v1.Deployment." + e.namespace + ".good"))
 
 	e.apply(memcached("cache", "{size: 1}"))

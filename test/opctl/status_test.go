@@ -57,7 +57,7 @@ func TestStatusOfTrouble(t *testing.T) {
 	e.eventually("strongbox/bad", `{.status.conditions[?(@.type=="Ready")].status}`, "False")
 	bad := e.opctl("", "status", "bad")
 	e.Expect(bad.code).To(Equal(1), "%+v", bad)
-	e.Expect(bad.out).To(MatchRegexp(`─ Valid +False +InvalidSpec +\w+ +spec.edition: invalid value -1 \(out of bound >0\)\n`))
+	e.Expect(bad.out).To(MatchRegexp(`─ Valid +False +InvalidSpec +\w+ +spec: edition must be above 0\n`))
 
 	// A quota refuses pods, of which the ReplicaSet tells.
 	e.kubectl("create", "quota", "none", "--hard=pods=0")
