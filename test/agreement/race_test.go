@@ -1,0 +1,6 @@
+//go:build race
+
+package agreement_test
+
+// The race detector makes CUE ten times slower.
+const defaultSpecs = 1000
