@@ -53,9 +53,8 @@ func TestBeginWithACommand(t *testing.T) {
 	go func() { ended <- sandbox.Wait() }()
 	t.Cleanup(func() {
 		_ = syscall.Kill(-sandbox.Process.Pid, syscall.SIGTERM)
-		<-ended
-		if t.Failed() {
-			t.Logf("%s:\n%s", first[last], log.String())
+		if err := <-ended; t.Failed() {
+			t.Logf("%s: %v\n%s", first[last], err, log.String())
 		}
 	})
 
