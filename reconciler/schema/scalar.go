@@ -70,6 +70,12 @@ func (r *reader) bound(props *Props, a atom) bool {
 
 // alternatives adds a disjunction: an enumeration, or a rule.
 func (r *reader) alternatives(props *Props, path string, d atom) {
+	// That null is allowed is told by nullable.
+	d.arms = slices.DeleteFunc(slices.Clone(d.arms), func(arm []atom) bool { return len(arm) == 1 && arm[0].kind() == cue.NullKind })
+	if len(d.arms) == 1 && d.message == "" {
+		r.scalar(props, path, d.arms[0])
+		return
+	}
 	literals, free := true, true
 	longest := int64(0)
 	for _, arm := range d.arms {

@@ -98,6 +98,7 @@ func TestSpec(t *testing.T) {
 		{"int or string, each bounded", `f: *"1m" | int & <=9 | =~"^[0-9]m$" | error("must be an amount")`,
 			"x-kubernetes-int-or-string: true\nmaxLength: 2\ndefault: 1m\nx-kubernetes-validations:\n- rule: (type(self) == int && self <= 9) || (type(self) == string && self.matches('^[0-9]m$'))\n  message: must be an amount"},
 		{"null", `f?: null | string`, "type: string\nnullable: true"},
+		{"null beside bounds", `f?: null | strings.MaxRunes(9)`, "type: string\nnullable: true\nmaxLength: 9"},
 		{"a time", `f?: time.Time`, "type: string\nformat: date-time"},
 		{"anything", `f?: _`, "x-kubernetes-preserve-unknown-fields: true"},
 		{"a struct takes its fields' defaults", `f: {a: *1 | int, b?: string, c: d: *true | bool}`,

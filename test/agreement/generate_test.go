@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"unicode/utf16"
+	"unicode/utf8"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -46,18 +46,16 @@ func (g *generator) make(number int) (name string, spec json.RawMessage) {
 	if err != nil {
 		panic(err) // all of it is made here
 	}
-	return m.name(), ascii(data)
+	return m.name(), escaped(data)
 }
 
-// ascii returns a JSON text without characters that YAML does not allow.
-func ascii(text []byte) (out []byte) {
+// escaped returns a JSON text without the characters that YAML does not allow.
+func escaped(text []byte) (out []byte) {
 	for _, r := range string(text) {
-		if r < 0x7f {
-			out = append(out, byte(r))
-			continue
-		}
-		for _, unit := range utf16.Encode([]rune{r}) {
-			out = fmt.Appendf(out, `\u%04x`, unit)
+		if r >= 0x7f && r < 0xa0 || r == 0xfeff || r == 0xfffe || r == 0xffff {
+			out = fmt.Appendf(out, `\u%04x`, r)
+		} else {
+			out = utf8.AppendRune(out, r)
 		}
 	}
 	return out
@@ -429,15 +427,15 @@ func (m *maker) mistake(spec any, root *props) any {
 }
 
 // plain returns v in JSON's types.
-func plain(v any) any {
+func plain(v any) (out any) {
 	data, err := json.Marshal(v)
 	if err == nil {
-		err = json.Unmarshal(data, &v)
+		err = json.Unmarshal(data, &out)
 	}
 	if err != nil {
 		panic(err)
 	}
-	return v
+	return out
 }
 
 func (m *maker) mistakeInStruct(object map[string]any, p *props) {
