@@ -40,6 +40,7 @@ test: ## Run all tests, on a real control plane where Kubernetes is involved.
 	cd tools && go test ./...
 	cd test/prometheus && go test -count=1 ./... # Go would not see that files of this module changed.
 	go test $(RACE) -timeout 20m -p 1 $(CLUSTER_PACKAGES)
+	go test -timeout 20m ./test/agreement # CUE is ten times slower under the race detector.
 
 .PHONY: bench
 bench: ## Measure what the operator costs, into docs/performance.md; takes half an hour. BENCH='-rest 30s' adds flags, -help lists them.
@@ -48,7 +49,7 @@ bench: ## Measure what the operator costs, into docs/performance.md; takes half 
 	@cd tools && go run ./plot -results ../docs/performance.json -output ../docs/images
 
 # These start control planes, one at a time.
-CLUSTER_PACKAGES := ./test/... ./reconciler
+CLUSTER_PACKAGES := $$(go list ./test/... | grep -v /agreement$$) ./reconciler
 UNIT_PACKAGES := $$(go list ./... | grep -v -e /test/ -e /reconciler$$)
 # The race detector needs a C compiler.
 RACE := $(if $(shell command -v $${CC:-cc}),-race)

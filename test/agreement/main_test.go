@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	specs = flag.Int("specs", defaultSpecs, "how many specs to make of each kind")
+	specs = flag.Int("specs", 10000, "how many specs to make of each kind")
 	seed  = flag.Uint64("seed", 1, "the specs to make")
 )
 

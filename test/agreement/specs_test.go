@@ -30,8 +30,6 @@ import (
 
 const (
 	connections = 4
-	// eachVetted is the share of the specs that opctl vet sees: it asks the same functions as the reconciler, but more often.
-	eachVetted = 10
 	// mostTold is how many disagreements a test prints.
 	mostTold = 20
 )
@@ -146,10 +144,8 @@ func (c *comparison) compare(number int) error {
 	if invalid != nil && !validate.IsInvalid(invalid) {
 		return invalid
 	}
-	if number%eachVetted == 0 {
-		if err := c.keepForVet(number, object, invalid); err != nil {
-			return err
-		}
+	if err := c.keepForVet(number, object, invalid); err != nil {
+		return err
 	}
 	switch {
 	case invalid == nil && refusal != "":
@@ -266,7 +262,7 @@ func simplified(v any) any {
 	return v
 }
 
-// keepForVet writes a file for opctl vet.
+// keepForVet writes a file for opctl vet, which looks at all of them at once.
 func (c *comparison) keepForVet(number int, object string, invalid error) error {
 	file := filepath.Join(c.folder, fmt.Sprintf("%06d.json", number))
 	c.mutex.Lock()
