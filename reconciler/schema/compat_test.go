@@ -34,7 +34,7 @@ func TestBreaks(t *testing.T) {
 		{before: `f?: null | string`, now: `f?: string`, want: []string{"spec.f: may no longer be null"}},
 		{before: `f?: string`, now: `f?: =~"^a"`, want: []string{"spec.f: must match ^a now"}},
 		{before: `f?: strings.MaxRunes(9)`, now: `f?: strings.MaxRunes(8)`, want: []string{"spec.f: the greatest length is 8 now"}},
-		{before: `f?: list.MaxItems(9) & [...{a?: int}]`, now: `f?: list.MaxItems(8) & [...{a?: int & <3}]`,
+		{before: "f?: list.MaxItems(9) & [...#E]\n#E: a?: int", now: "f?: list.MaxItems(8) & [...#E]\n#E: a?: int & <3",
 			want: []string{"spec.f: the greatest number of entries is 8 now", "spec.f[].a: the maximum is 3 now"}},
 		{before: `f?: list.MaxItems(9) & [...int]`, now: `f?: list.UniqueItems & list.MaxItems(9) & [...int]`, want: []string{"spec.f: may no longer hold the same entry twice"}},
 		{before: `f?: struct.MaxFields(9) & {[string]: int}`, now: `f?: struct.MaxFields(9) & {[string]: string}`, want: []string{"spec.f.*: was integer, is string"}},
