@@ -6,6 +6,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -39,14 +40,17 @@ A field that does not begin with spec or status is looked for below spec. Lists 
 			if err != nil {
 				return err
 			}
-			if output != formatText {
-				return printAs(cmd.OutOrStdout(), output, e)
+			switch output {
+			case formatText:
+				return e.print(cmd.OutOrStdout(), recursive)
+			case formatTable:
+				return printTable(cmd.OutOrStdout(), []string{"FIELD", "TYPE", "REQUIRED", "DEFAULT", "MEANING"}, e.rows("", e.props, recursive))
 			}
-			return e.print(cmd.OutOrStdout(), recursive)
+			return printAs(cmd.OutOrStdout(), output, e)
 		},
 	}
 	addKindsDirFlag(cmd, &kindsDir)
-	addOutputFlag(cmd, &output, formatText, formatJSON, formatYAML)
+	addOutputFlag(cmd, &output, formatText, formatTable, formatJSON, formatYAML)
 	cmd.Flags().BoolVar(&recursive, "recursive", false, "list the fields at any depth")
 	return cmd
 }
@@ -169,6 +173,18 @@ func (e *explanation) print(out io.Writer, recursive bool) error {
 		printFields(w, "  ", e.props, recursive)
 	}
 	return w.Flush()
+}
+
+// rows returns the fields below p as the rows of a table.
+func (e *explanation) rows(path string, p *schema.Props, recursive bool) (rows [][]string) {
+	parent := structOf(p)
+	for _, f := range fieldsOf(p) {
+		rows = append(rows, []string{path + f.Name, f.Type, strconv.FormatBool(f.Required), f.Default, f.Description})
+		if recursive {
+			rows = append(rows, e.rows(path+f.Name+".", new(parent.Properties[f.Name]), true)...)
+		}
+	}
+	return rows
 }
 
 func printFields(w io.Writer, indent string, p *schema.Props, recursive bool) {

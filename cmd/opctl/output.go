@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -13,9 +14,11 @@ import (
 
 // The formats of output that -o may name.
 const (
-	formatText = "text"
-	formatJSON = "json"
-	formatYAML = "yaml"
+	formatText  = "text"
+	formatTree  = "tree"
+	formatTable = "table"
+	formatJSON  = "json"
+	formatYAML  = "yaml"
 )
 
 // outputFlag is the value of -o: one of a command's formats.
@@ -43,6 +46,18 @@ func addOutputFlag(cmd *cobra.Command, format *string, formats ...string) {
 	if err := cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // the flag is defined above
 	}
+}
+
+// printTable prints rows below a header, in columns.
+func printTable(out io.Writer, header []string, rows [][]string) error {
+	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
+	for _, row := range append([][]string{header}, rows...) {
+		for i, cell := range row {
+			row[i] = oneLine(cell)
+		}
+		_, _ = fmt.Fprintln(w, strings.TrimRight(strings.Join(row, "\t"), "\t")) // Flush tells what went wrong
+	}
+	return w.Flush()
 }
 
 // printAs prints v as JSON or YAML.

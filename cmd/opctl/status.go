@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/example/memcached-operator/reconciler/kind"
 )
@@ -36,10 +34,6 @@ not be looked at.`,
   opctl status memcached my-cache -o json | jq '.objects[].children[]? | select(.ready == false)'`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			write, ok := formats[output]
-			if !ok {
-				return fmt.Errorf("--output %q is not tree, yaml or json", output)
-			}
 			kinds, name, err := meant(kindsDir, args)
 			if err != nil {
 				return err
@@ -58,7 +52,7 @@ not be looked at.`,
 			isReady := true
 			for _, r := range found {
 				report := reportOf(r.Unstructured, c.look(cmd.Context(), r.kind, r.Unstructured))
-				if err := write(cmd.OutOrStdout(), report); err != nil {
+				if err := report.show(cmd.OutOrStdout(), output); err != nil {
 					return err
 				}
 				isReady = isReady && report.isReady()
@@ -77,29 +71,37 @@ not be looked at.`,
 	}
 	addKindsDirFlag(cmd, &kindsDir)
 	flags.add(cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", "tree", "tree, yaml or json")
-	if err := cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"tree", "yaml", "json"}, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // the flag is defined above
-	}
+	addOutputFlag(cmd, &output, formatTree, formatTable, formatJSON, formatYAML)
 	return cmd
 }
 
-// formats are the values of --output.
-var formats = map[string]func(io.Writer, *report) error{
-	"tree": func(out io.Writer, r *report) error { return r.tree(time.Now()).write(out) },
-	"yaml": func(out io.Writer, r *report) error {
-		text, err := yaml.Marshal(r)
-		if err != nil {
+// show prints a report in one of the formats.
+func (r *report) show(out io.Writer, format string) error {
+	switch format {
+	case formatTree:
+		return r.tree(time.Now()).write(out)
+	case formatTable:
+		return printTable(out, []string{"KIND", "NAMESPACE", "NAME", "STATUS", "REASON", "MESSAGE"}, r.rows())
+	case formatYAML:
+		if _, err := fmt.Fprintln(out, "---"); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(out, "---\n%s", text)
-		return err
-	},
-	"json": func(out io.Writer, r *report) error {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(r)
-	},
+	}
+	return printAs(out, format, r)
+}
+
+// rows returns the custom resource and all below it as the rows of a table.
+func (r *report) rows() [][]string {
+	rows := [][]string{{r.Kind, r.Namespace, r.Name, "Ready=" + r.Ready}}
+	var add func(nodes []*node)
+	add = func(nodes []*node) {
+		for _, n := range nodes {
+			rows = append(rows, []string{n.Kind, n.Namespace, n.Name, n.Status, n.Reason, n.Message})
+			add(n.Children)
+		}
+	}
+	add(r.Objects)
+	return rows
 }
 
 // meant returns the kinds that args, NAME, KIND/NAME or KIND NAME, may mean, and the name.

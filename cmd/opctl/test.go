@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -51,7 +52,7 @@ A kind passes if
 	cmd.Flags().BoolVar(&o.update, "update", false, "write the snapshots, and delete those of samples that are gone, before they are compared")
 	cmd.Flags().IntVar(&o.runs, "runs", 100, "how many times each sample is rendered")
 	cmd.Flags().StringArrayVar(&o.against, "against", nil, "file or folder with CustomResourceDefinitions whose stored custom resources must remain valid, - for standard input; may be repeated")
-	addOutputFlag(cmd, &o.output, formatText, formatJSON, formatYAML)
+	addOutputFlag(cmd, &o.output, formatText, formatTable, formatJSON, formatYAML)
 	return cmd
 }
 
@@ -124,7 +125,17 @@ func failed(results []matrix.Result) error {
 
 // showTests prints results in one of the formats.
 func showTests(out io.Writer, format string, results []matrix.Result) error {
-	if format != formatText {
+	switch format {
+	case formatText:
+	case formatTable:
+		var rows [][]string
+		for _, r := range results {
+			rows = append(rows, []string{
+				r.Kind, strconv.Itoa(r.Samples), strconv.Itoa(r.Branches), strconv.Itoa(r.Fields), strconv.Itoa(r.Runs), strconv.Itoa(len(r.Problems)),
+			})
+		}
+		return printTable(out, []string{"KIND", "SAMPLES", "BRANCHES", "FIELDS", "RUNS", "PROBLEMS"}, rows)
+	default:
 		return printAs(out, format, results)
 	}
 	for _, r := range results {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -76,7 +77,7 @@ standard output.`,
 	}
 	addKindsDirFlag(cmd, &o.kindsDir)
 	addPlaceFlags(cmd, &o.where)
-	addOutputFlag(cmd, &o.format, formatText, formatJSON, formatYAML)
+	addOutputFlag(cmd, &o.format, formatText, formatTable, formatJSON, formatYAML)
 	return cmd
 }
 
@@ -97,7 +98,11 @@ func vet(cmd *cobra.Command, arguments []string, o vetOptions) error {
 	for _, file := range files {
 		unreadable = append(unreadable, v.file(cmd.InOrStdin(), file))
 	}
-	if o.format != formatText {
+	switch o.format {
+	case formatText:
+	case formatTable:
+		unreadable = append(unreadable, printTable(v.out, []string{"FILE", "LINE", "COLUMN", "OBJECT", "FIELD", "MESSAGE"}, rowsOf(v.problems)))
+	default:
 		unreadable = append(unreadable, printAs(v.out, o.format, v.problems))
 	}
 	if err := errors.Join(unreadable...); err != nil {
@@ -185,6 +190,14 @@ func (v *vetter) object(file string, s source) error {
 		}
 	}
 	return nil
+}
+
+// rowsOf returns problems as the rows of a table.
+func rowsOf(problems []problem) (rows [][]string) {
+	for _, p := range problems {
+		rows = append(rows, []string{p.File, strconv.Itoa(p.Line), strconv.Itoa(p.Column), p.object(), p.Path, p.Message})
+	}
+	return rows
 }
 
 // String returns the line that compilers would print, from which editors find the place.
