@@ -94,13 +94,16 @@ check: generate manifests compat fmt vet lint test ## Do all that CI does, and f
 	git diff --exit-code
 
 .PHONY: generate
-generate: ## Write all that follows from the kinds: definitions, rights, samples, values, reference, snapshots; and what opctl's tests compare with.
+generate: ## Write all that follows from the kinds: definitions, rights, samples, values, reference, snapshots.
 	go run ./cmd/opctl generate --kinds-dir .
-	go test ./cmd/opctl -update
 
 .PHONY: manifests
-manifests: ## The same of the kinds alone, as kubebuilder's users call it.
-	go run ./cmd/opctl generate --kinds-dir .
+manifests: generate ## The same, as kubebuilder's users call it.
+
+.PHONY: golden
+golden: ## Refresh what tests compare with: opctl's output, and what users are told of config/samples/invalid.
+	go test ./cmd/opctl -update
+	go test ./test/agreement -run InvalidSamples -update
 
 .PHONY: compat
 compat: ## Refuse a change of a schema that custom resources of the last release would not survive.
