@@ -139,8 +139,11 @@ func (r *reader) field(path string, conjuncts []cue.Value) *Props {
 		r.scalar(props, path, atoms)
 	case typeNames[types] != "":
 		props.Type = typeNames[types]
-		if types == cue.IntKind {
+		switch types {
+		case cue.IntKind:
 			props.Format = "int64"
+		case cue.FloatKind:
+			r.refuse(path, position(conjuncts), "write number for float: what a user writes as 1.0 is stored as 1, which is no float")
 		}
 		r.scalar(props, path, atoms)
 	default:

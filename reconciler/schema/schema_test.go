@@ -73,7 +73,7 @@ func TestSpec(t *testing.T) {
 		{"no default where CUE has none", `f?: *3 | int`, "type: integer\nformat: int64"},
 		{"open bounds", `f?: number & >0 & <1`, "type: number\nminimum: 0\nexclusiveMinimum: true\nmaximum: 1\nexclusiveMaximum: true"},
 		{"CUE's own ranges", `f?: uint8`, "type: integer\nformat: int64\nminimum: 0\nmaximum: 255"},
-		{"a float", `f: *1.5 | float`, "type: number\ndefault: 1.5"},
+		{"a number", `f: *1.5 | number`, "type: number\ndefault: 1.5"},
 		{"an enumeration", `f: *"A" | "B"`, "type: string\nenum: [A, B]\ndefault: A"},
 		{"an enumeration of numbers", `f?: 1 | 2`, "type: integer\nformat: int64\nenum: [1, 2]"},
 		{"one value alone", `f: "A"`, "type: string\nenum: [A]\ndefault: A"},
@@ -230,6 +230,7 @@ func TestProblems(t *testing.T) {
 		{`kind?: string, _same: kind.#Rule & {holds: kind == "a", message: "kind must be a"}`, "spec.cue:15: spec._same: is no kind.#Rule, so that nobody checks it."},
 		{`a?: list.MaxItems(4) & [...{b?: int}]`, "spec.cue:15: spec.a[]: takes any field beside those that are declared: give it a definition of its own, such as [...#Entry]"},
 		{`a?: b?: list.MaxItems(4) & [...{c?: int}]`, "spec.cue:15: spec.a.b[]: takes any field"},
+		{`a?: float & >1`, "spec.cue:15: spec.a: write number for float: what a user writes as 1.0 is stored as 1, which is no float"},
 		{`a?: list.MaxItems(2) & string`, "spec.a: no value can be of this type"},
 	} {
 		_, _, err := read(t, c.spec)
