@@ -70,6 +70,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	debug.FreeOSMemory() // trying the kinds out takes more than a small cluster's custom resources ever do
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("finding a cluster: %w", err)
