@@ -386,10 +386,9 @@ func TestAnInterruptedBackupIsNoneAndIsRemovedLater(t *testing.T) {
 }
 
 func TestFilesThatChangeMeanwhile(t *testing.T) {
-	s := startServer(t)
 	for changing, want := range map[string]int{"Fail": 1, "Accept": 0} {
 		t.Run(changing, func(t *testing.T) {
-			r := newRun(t, s, func(spec, destination map[string]any) {
+			r := newRun(t, startServer(t), func(spec, destination map[string]any) {
 				spec["changingFiles"] = changing
 				destination["s3Prefix"] = "nightly" // the slash is added
 			})
